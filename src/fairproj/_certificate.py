@@ -1,0 +1,209 @@
+"""From the record of a run to what it proves: bounds on the training loss (paper, section 5).
+
+Apart because it is pure: arrays in, numbers and sentences out. A certificate speaks of the loss on
+the training rows and of what fairness cost it. It never says that a classifier is fair.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from fairproj._projection import Array
+
+ROUNDING = 1e-12  # edges are sums over all rows: equality holds up to this
+FEASIBLE = 1e-9
+
+CAVEAT = (
+    "It speaks of the loss on the training rows and of the training weights. It says nothing about "
+    "how fair the predictions are, on these rows or on new ones: measure that."
+)
+
+
+def log_bounds(
+    edge_q: Array, edge_w: Array, fairness_cost: Array, tv: Array, learning_rate: float = 1.0
+) -> dict[str, Array]:
+    """Bounds on log L(f_t) / L(f_0) after each round, L the exponential loss.
+
+    A round with edge gamma under q and vote ``learning_rate * alpha`` has
+    E_q[exp(-vote y h)] <= exp(-2 learning_rate gamma^2): for the whole vote because
+    sqrt(1 - 4 gamma^2) <= exp(-2 gamma^2), for a part of it because the expectation is convex in
+    the vote and 1 at vote zero. With |edge_w - edge_q| <= TV <= fairness_cost (Lemma 5.2) follow
+
+    ==========  =============================================================================
+    edge        exp(-2 eta sum_t edge_q^2): AdaBoost's own bound
+    tv          exp(-2 eta sum_t max(0, edge_w - TV)^2)
+    cost        exp(-2 eta sum_t max(0, edge_w - fairness_cost)^2)
+    theorem     the same where edge_w > fairness_cost in every round so far (Theorem 5.4); else NaN
+    ==========  =============================================================================
+    """
+    rate = -2 * learning_rate
+    cost = rate * np.cumsum(np.maximum(0.0, edge_w - fairness_cost) ** 2)
+    premise = np.logical_and.accumulate(edge_w > fairness_cost)
+    return {
+        "edge": rate * np.cumsum(edge_q**2),
+        "tv": rate * np.cumsum(np.maximum(0.0, edge_w - tv) ** 2),
+        "cost": cost,
+        "theorem": np.where(premise, cost, np.nan),
+    }
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of a fitted model's training loss, and what fairness cost it.
+
+    Losses and bounds are means over the (weighted) training rows, so that the empty model has 1 and
+    a bound of 1 says nothing.
+
+    Attributes
+    ----------
+    n_rounds : int
+    stop : str
+        Why the run ended.
+    exp_loss, log_exp_loss : float
+        The exponential loss, exactly, and its logarithm.
+    train_error : float
+        Share of the training weight that is misclassified; at most `exp_loss`.
+    bound_theorem : float or None
+        Theorem 5.4 of the paper, or None where its premise failed.
+    bound_cost, bound_tv, bound_edge : float
+        The bound without that premise, its tighter form with the total variation, and the one from
+        the edges under q themselves.
+    premise_rounds : int
+        Rounds in which edge_w > fairness_cost.
+    edge_transfer_rounds : int
+        Rounds in which ``|edge_w - edge_q| <= TV <= fairness_cost``; a theorem, so all of them.
+    balanced_rounds : int
+        Rounds whose weights satisfied every constraint.
+    projected_rounds : int
+        Rounds in which the projection changed the weights.
+    mean_edge_q, mean_edge_w, mean_fairness_cost, mean_tv : float
+    """
+
+    n_rounds: int
+    stop: str
+    exp_loss: float
+    log_exp_loss: float
+    train_error: float
+    bound_theorem: float | None
+    bound_cost: float
+    bound_tv: float
+    bound_edge: float
+    premise_rounds: int
+    edge_transfer_rounds: int
+    balanced_rounds: int
+    projected_rounds: int
+    mean_edge_q: float
+    mean_edge_w: float
+    mean_fairness_cost: float
+    mean_tv: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether every statement that is a theorem held in the numbers of this run."""
+        largest = min(1.0, *(b for b in self._bounds() if b is not None))
+        return (
+            self.edge_transfer_rounds == self.balanced_rounds == self.n_rounds
+            and self.train_error <= self.exp_loss + ROUNDING
+            and self.exp_loss <= largest + 1e-9
+        )
+
+    def _bounds(self) -> tuple[float | None, ...]:
+        return self.bound_theorem, self.bound_cost, self.bound_tv, self.bound_edge
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        return asdict(self)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What the certificate states, as pairs of a name and a sentence."""
+        n = self.n_rounds
+        theorem = _bound(self.bound_theorem)
+        if self.bound_theorem is None:
+            theorem = (
+                "does not apply: its premise, edge above fairness cost, "
+                f"held in {self.premise_rounds} of {n} rounds"
+            )
+        return [
+            ("Rounds", f"{n}; {self.stop}"),
+            ("Exponential loss, exact", f"{self.exp_loss:.4g} (1 before training)"),
+            ("Training error", f"{self.train_error:.4f}"),
+            ("Bound of Theorem 5.4", theorem),
+            ("Bound without the premise", _bound(self.bound_cost)),
+            ("The same with total variation", _bound(self.bound_tv)),
+            ("Bound from the edges under q", _bound(self.bound_edge)),
+            ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
+            ("Constraints on the weights", f"met in {self.balanced_rounds} of {n} rounds"),
+            ("Projection", f"changed the weights in {self.projected_rounds} of {n} rounds"),
+            (
+                "Averages",
+                f"edge under w {self.mean_edge_w:.4f}, under q {self.mean_edge_q:.4f}, "
+                f"fairness cost {self.mean_fairness_cost:.4f}, total variation {self.mean_tv:.4f}",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows())
+        lines = [f"  {name:<{width}}  {text}" for name, text in self.rows()]
+        return "\n".join(["Certificate of the training run", *lines, CAVEAT])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        return (
+            "<table><caption>Certificate of the training run</caption>"
+            f"<tbody>{rows}</tbody></table><p>{html.escape(CAVEAT)}</p>"
+        )
+
+
+def _bound(value: float | None) -> str:
+    if value is None:
+        return "none"
+    return f"{value:.4g}" + (" (vacuous)" if value >= 1 - ROUNDING else "")
+
+
+def certify(
+    columns: Mapping[str, Array],
+    balance: Array,
+    epsilon: Array,
+    *,
+    train_error: float,
+    learning_rate: float,
+    stop: str,
+) -> Certificate:
+    """The certificate of a run, from the columns of its history.
+
+    ``balance`` has a row for each round and a column for each constraint.
+    """
+    edge_q, edge_w = columns["edge_q"], columns["edge_w"]
+    cost, tv = columns["fairness_cost"], columns["tv"]
+    last = {
+        name: float(np.exp(values[-1]))
+        for name, values in log_bounds(edge_q, edge_w, cost, tv, learning_rate).items()
+    }
+    transfer = (np.abs(edge_w - edge_q) <= tv + ROUNDING) & (tv <= cost + ROUNDING)
+    log_exp_loss = float(columns["log_exp_loss"][-1])
+    return Certificate(
+        n_rounds=len(edge_q),
+        stop=stop,
+        exp_loss=float(np.exp(log_exp_loss)),
+        log_exp_loss=log_exp_loss,
+        train_error=train_error,
+        bound_theorem=None if np.isnan(last["theorem"]) else last["theorem"],
+        bound_cost=last["cost"],
+        bound_tv=last["tv"],
+        bound_edge=last["edge"],
+        premise_rounds=int((edge_w > cost).sum()),
+        edge_transfer_rounds=int(transfer.sum()),
+        balanced_rounds=int((np.abs(balance) <= epsilon + FEASIBLE).all(axis=1).sum()),
+        projected_rounds=int((columns["kl"] > 0).sum()),
+        mean_edge_q=float(edge_q.mean()),
+        mean_edge_w=float(edge_w.mean()),
+        mean_fairness_cost=float(cost.mean()),
+        mean_tv=float(tv.mean()),
+    )

@@ -1,0 +1,559 @@
+"""FairProjClassifier: the scikit-learn face of the loop. There is no mathematics in it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairproj import _validation as door
+from fairproj._boost import boost
+from fairproj._cells import Cells
+from fairproj._certificate import Certificate, certify
+from fairproj._features import FeatureEncoder
+from fairproj._losses import ExponentialWeights
+from fairproj._progress import Drain
+from fairproj._rounds import History, StopReason
+from fairproj._tilt import ProjectedWeights
+from fairproj.constraints import Constraint, Moments, rows_of_constraint
+from fairproj.constraints import moments as moments_of
+from fairproj.engines import Engine, Ensemble
+from fairproj.engines.estimators import EstimatorEngine, EstimatorEnsemble
+from fairproj.engines.trees import TreeEngine, TreeEnsemble
+
+Array = NDArray[np.float64]
+
+
+class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Boosted classifier trained on weights that balance groups (FairProj, Asiaee & Aryan 2026).
+
+    Each round projects the exponential weights q of AdaBoost on the distributions w that satisfy
+    ``|<w, g_k>| <= epsilon``, fits the weak learner on w, and takes its vote from its error under
+    q. The constraint binds the *training weights*: it is a surrogate for equal rates of the
+    predictions, and no guarantee of them. Each model carries a `certificate_` of its training loss
+    and of what fairness cost it.
+
+    Parameters
+    ----------
+    constraints : str, Constraint, array of shape (n_rows, n_constraints) or None
+        What must balance: ``"demographic_parity"``, ``"equal_opportunity"`` (the same as
+        ``"true_positive_rate_parity"``), ``"false_positive_rate_parity"``, ``"equalized_odds"``; an
+        object of `fairproj.constraints`; an array of features g; or None for plain AdaBoost.
+    epsilon : float or sequence of float, default=0.1
+        Slack: the largest difference of mass between two groups, one number or one for each
+        constraint. From 1 on nothing is constrained.
+    estimator : scikit-learn classifier, optional
+        The weak learner; it must take ``sample_weight``. By default the built-in trees (LightGBM).
+    n_estimators : int, default=100
+        The most rounds.
+    learning_rate : float, default=1.0
+        Part of each vote that is used, at most 1.
+    max_depth, max_leaf_nodes : int, optional
+        Size of the built-in trees; stumps where both are None.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the weights w in a leaf of a built-in tree.
+    votes : {"discrete", "confidence"}, default="discrete"
+        Whether a learner says -1 or +1, as in the paper, or its confidence in between.
+    max_bins : int, default=255
+        Most bins of a column, for the built-in trees.
+    categorical_features : "from_dtype" or sequence, default="from_dtype"
+        Columns the built-in trees treat as categories, by name, position or mask. By default those
+        of a data frame with a category, enum or string type.
+    sensitive_columns : str, int or sequence of them, optional
+        Columns of X that hold the sensitive features, by name or position. They are kept from the
+        learners, and X may lack them at predict. An alternative to ``fit(sensitive_features=...)``.
+    pos_label : label, optional
+        Which label the constraints call positive; by default the larger in sort order.
+    warm_start : bool, default=False
+        Go on from the last fit, on the same rows, up to ``n_estimators`` rounds in all.
+    n_jobs : int, optional
+        Threads of the built-in trees; None means 1, -1 all cores.
+    random_state : int, RandomState or None
+        Seeds the estimators. The built-in trees use no randomness.
+    verbose : bool, default=False
+        Show a progress bar (needs ``rich``).
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    n_features_in_ : int
+        Number of features the learners see, sensitive columns not counted.
+    feature_names_in_ : array of str
+        Their names, where X had names.
+    group_values_ : list
+        The groups found in the sensitive features (tuples where columns were crossed).
+    history_ : History
+        One record a round.
+    certificate_ : Certificate
+        What the run proves about its training loss.
+    estimators_ : list
+        The weak learners: fitted estimators, or views of the trees.
+    estimator_weights_ : array of shape (n_rounds,)
+        Their votes (half of what scikit-learn's AdaBoostClassifier reports).
+    estimator_errors_ : array of shape (n_rounds,)
+        Their errors under q.
+    feature_importances_ : array of shape (n_features_in_,)
+    booster_ : lightgbm.Booster
+        The whole ensemble as one LightGBM model (built-in trees only). Its raw score is
+        `decision_function`, its prediction the probability of ``classes_[1]``.
+
+    Notes
+    -----
+    Rows of weight zero are left out. A sensitive feature must not have missing values. If the first
+    learner is no better than chance under q, the model is the majority class and a warning says so.
+
+    Examples
+    --------
+    >>> from fairproj import FairProjClassifier
+    >>> from fairproj.datasets import load_german
+    >>> data = load_german()
+    >>> model = FairProjClassifier("equal_opportunity", epsilon=0.1)
+    >>> model = model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> model.predict(data.data).shape
+    (1000,)
+    """
+
+    classes_: NDArray[Any]
+    group_values_: list[Any]
+    history_: History
+    certificate_: Certificate
+    n_features_in_: int
+    _ensemble: Ensemble
+    _encoder: FeatureEncoder
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "constraints": "no_validation",
+        "epsilon": "no_validation",
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, 1, closed="right")],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "max_leaf_nodes": [Interval(Integral, 2, 131072, closed="both"), None],
+        "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="left")],
+        "votes": [StrOptions({"discrete", "confidence"})],
+        "max_bins": [Interval(Integral, 2, 65535, closed="both")],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "sensitive_columns": ["array-like", str, Integral, None],
+        "pos_label": "no_validation",
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        constraints: Any = "equal_opportunity",
+        epsilon: Any = 0.1,
+        *,
+        estimator: Any = None,
+        n_estimators: int = 100,
+        learning_rate: float = 1.0,
+        max_depth: int | None = None,
+        max_leaf_nodes: int | None = None,
+        min_weight_fraction_leaf: float = 0.0,
+        votes: Literal["discrete", "confidence"] = "discrete",
+        max_bins: int = 255,
+        categorical_features: Any = "from_dtype",
+        sensitive_columns: Any = None,
+        pos_label: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.constraints = constraints
+        self.epsilon = epsilon
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.votes = votes
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.sensitive_columns = sensitive_columns
+        self.pos_label = pos_label
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> FairProjClassifier:
+        """Train on X, y and the rows' groups.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_features)
+            The built-in trees take missing values and categories as they are.
+        y : array-like of shape (n_rows,)
+            Two classes of any kind.
+        sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
+            The groups; several columns are crossed. None means one group: plain AdaBoost.
+        sample_weight : array-like of shape (n_rows,), optional
+            A row of weight 2 counts like two rows.
+
+        Returns
+        -------
+        self
+        """
+        before = self._model_to_extend()
+        if before is not None and self._nothing_to_add():
+            return self
+        sample = self._enter(X, y, sensitive_features, sample_weight, reset=before is None)
+        weights = ExponentialWeights(
+            sample.y,
+            sample.weight,
+            sample.moments.index,
+            len(sample.moments.features),
+            margin=None if before is None else before.margin(sample.X),
+        )
+        if before is not None:
+            self._check_same_sample(sample, weights)
+        self.classes_ = sample.classes
+        self.group_values_ = sample.groups.values
+        self._train(self._engine(sample, before), weights, sample, before)
+        if self.history_.stop_reason is StopReason.FALLBACK:
+            warnings.warn(
+                f"{StopReason.FALLBACK.value}; raise epsilon (now {self.epsilon}) or use stronger "
+                "learners, for example max_depth=3",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _enter(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool
+    ) -> _Sample:
+        """Everything through the door, rows of weight zero left outside."""
+        X, sensitive_features = self._split(X, sensitive_features)
+        X = self._checked(X, reset=reset)
+        y, classes = door.check_labels(y)
+        door.check_lengths(X, y)
+        weight = door.check_weights(sample_weight, len(y))
+        groups = self._groups(sensitive_features, len(y))
+        constraints = self.constraints
+        if not weight.all():
+            rows = np.flatnonzero(weight)
+            X, y, weight = door.take_rows(X, rows), y[rows], weight[rows]
+            groups, constraints = groups.take(rows), rows_of_constraint(constraints, rows)
+            if (y == y[0]).all():
+                raise ValueError("rows of positive sample_weight must hold two classes, found one")
+        cells = Cells.of(y, groups, classes, door.check_pos_label(self.pos_label, classes))
+        moments = moments_of(constraints, cells)
+        epsilon = door.check_epsilon(self.epsilon, moments.names)
+        if self.estimator is None:
+            X = self._encoder.fit_transform(X) if reset else self._encoder.transform(X)
+        return _Sample(X, y, classes, weight, groups, moments, epsilon)
+
+    def _split(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
+        """X without sensitive columns, and the sensitive features, from whichever way was used."""
+        self._sensitive_columns: list[Any] = []
+        if self.sensitive_columns is None:
+            return X, sensitive_features
+        if sensitive_features is not None:
+            raise ValueError(
+                "groups are given twice, by sensitive_columns and by sensitive_features; "
+                "use one of them"
+            )
+        X, groups, self._sensitive_columns = door.split_sensitive_columns(X, self.sensitive_columns)
+        return X, groups
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        """X with its names, number of columns and kind checked, as scikit-learn does."""
+        if reset and self.estimator is None:
+            self._encoder = FeatureEncoder(self.categorical_features, self.max_bins)
+        if door.is_frame(X):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            if not len(X):
+                raise ValueError("X has 0 rows; at least one is required")
+            return X
+        if self.estimator is None:
+            return validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan",
+                reset=reset,
+            )
+        return validate_data(
+            self,
+            X,
+            accept_sparse=["csr", "csc"],
+            dtype=None,
+            ensure_all_finite=not get_tags(self.estimator).input_tags.allow_nan,
+            reset=reset,
+        )
+
+    def _groups(self, sensitive_features: Any, n_rows: int) -> door.Groups:
+        groups = door.Groups(np.zeros(n_rows, dtype=np.intp), ["all"])
+        if sensitive_features is not None:
+            groups = door.check_groups(sensitive_features, n_rows)
+        needs_groups = isinstance(self.constraints, str | Constraint)
+        if needs_groups and len(groups.values) < 2:
+            found = "no sensitive_features were given"
+            if sensitive_features is not None:
+                found = f"sensitive_features holds one group only ({groups.values[0]!s})"
+            warnings.warn(
+                f"{found}, so there is nothing to balance and this is plain AdaBoost; pass the "
+                "groups, or constraints=None if that is meant",
+                UserWarning,
+                stacklevel=4,
+            )
+        return groups
+
+    def _engine(self, sample: _Sample, before: Any) -> Engine:
+        if self.estimator is not None:
+            return EstimatorEngine(
+                self.estimator,
+                sample.X,
+                sample.classes[(sample.y > 0).astype(np.intp)],
+                sample.classes,
+                votes=self.votes,
+                random_state=check_random_state(self.random_state),
+                before=before,
+            )
+        return TreeEngine(
+            sample.X,
+            sample.y,
+            categorical=self._encoder.categorical,
+            max_depth=self.max_depth,
+            max_leaf_nodes=self.max_leaf_nodes,
+            min_weight_fraction_leaf=self.min_weight_fraction_leaf,
+            votes=self.votes,
+            max_bins=self.max_bins,
+            n_threads=effective_n_jobs(self.n_jobs),
+            before=before,
+        )
+
+    def _train(
+        self, engine: Engine, weights: ExponentialWeights, sample: _Sample, before: Any
+    ) -> None:
+        """Drain the loop. An interrupt keeps the rounds done, then goes on its way."""
+        rounds = [] if before is None else list(self.history_)
+        choose = ProjectedWeights(
+            sample.moments.features,
+            sample.epsilon,
+            start=np.array(rounds[-1].multipliers) if rounds else None,
+        )
+        n_rounds = self.n_estimators - len(rounds)
+        run = boost(
+            engine,
+            weights,
+            choose,
+            sample.moments.features,
+            n_rounds=n_rounds,
+            learning_rate=self.learning_rate,
+            may_fall_back=not rounds,
+        )
+        learners: list[Any] = []
+        reason = StopReason.INTERRUPTED
+        try:
+            steps = Drain(run, n_rounds, verbose=self.verbose)
+            for learner, record in steps:
+                learners.append(learner)
+                rounds.append(record)
+            reason = steps.outcome
+        finally:
+            if rounds:
+                votes = [record.vote for record in rounds[len(rounds) - len(learners) :]]
+                self._ensemble = engine.ensemble(learners, votes)
+                self.history_ = History(
+                    tuple(rounds),
+                    tuple(sample.moments.names),
+                    tuple(sample.epsilon.tolist()),
+                    self.learning_rate,
+                    reason,
+                )
+                self.certificate_ = certify(
+                    self.history_.columns,
+                    self.history_.by_constraint("balance"),
+                    sample.epsilon,
+                    train_error=weights.train_error(),
+                    learning_rate=self.learning_rate,
+                    stop=reason.value,
+                )
+
+    def _model_to_extend(self) -> Any:
+        return getattr(self, "_ensemble", None) if self.warm_start else None
+
+    def _nothing_to_add(self) -> bool:
+        done = len(self.history_)
+        if self.n_estimators < done:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} is below the {done} rounds that the model has; "
+                "with warm_start it can only grow"
+            )
+        ended = self.history_.stop_reason not in (StopReason.ALL_ROUNDS, StopReason.INTERRUPTED)
+        if ended or self.n_estimators == done:
+            why = self.history_.stop_reason.value if ended else f"n_estimators is {done} already"
+            warnings.warn(f"warm_start adds no round: {why}", UserWarning, stacklevel=3)
+            return True
+        return False
+
+    def _check_same_sample(self, sample: _Sample, weights: ExponentialWeights) -> None:
+        """The record of a run is about its rows: it cannot go on with others."""
+        new = [value for value in sample.groups.values if value not in self.group_values_]
+        if new:
+            raise ValueError(
+                f"sensitive_features has groups seen for the first time: {door.listing(new)}; "
+                "warm_start goes on with the rows of the first fit"
+            )
+        recorded = self.history_[-1].log_exp_loss
+        if (
+            not np.array_equal(sample.classes, self.classes_)
+            or tuple(sample.moments.names) != self.history_.constraint_names
+            or abs(weights.log_loss - recorded) > 1e-6 * (1 + abs(recorded))
+        ):
+            raise ValueError(
+                "warm_start goes on with the rows, labels, weights and constraints of the first "
+                f"fit; here the model's log loss is {weights.log_loss:.6g}, there it ended at "
+                f"{recorded:.6g}; fit anew with warm_start=False"
+            )
+
+    def _margin(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return self._ensemble.margin(self._matrix(X))
+
+    def _matrix(self, X: Any) -> Any:
+        if self._sensitive_columns:
+            X = door.drop_sensitive_columns(X, self._sensitive_columns, self.n_features_in_)
+        X = self._checked(X, reset=False)
+        return X if self.estimator is not None else self._encoder.transform(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """The margin f(x) = sum_t vote_t h_t(x); above zero speaks for ``classes_[1]``."""
+        return self._margin(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row. Takes no groups and uses no randomness."""
+        return self._labels(self._margin(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each class, 1 / (1 + exp(-2 f)) for ``classes_[1]``."""
+        return self._probabilities(self._margin(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """The margin after 1, 2, ... rounds."""
+        check_is_fitted(self)
+        yield from self._ensemble.staged_margin(self._matrix(X))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """The predictions after 1, 2, ... rounds."""
+        for margin in self.staged_decision_function(X):
+            yield self._labels(margin)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """The probabilities after 1, 2, ... rounds."""
+        for margin in self.staged_decision_function(X):
+            yield self._probabilities(margin)
+
+    def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
+        """The accuracy after 1, 2, ... rounds."""
+        for predicted in self.staged_predict(X):
+            yield float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _labels(self, margin: Array) -> NDArray[Any]:
+        return self.classes_[(margin > 0).astype(np.intp)]
+
+    def _probabilities(self, margin: Array) -> Array:
+        positive = expit(2 * margin)
+        return np.column_stack([expit(-2 * margin), positive])
+
+    @property
+    def estimators_(self) -> list[Any]:
+        ensemble = self._fitted("estimators_")
+        if isinstance(ensemble, EstimatorEnsemble):
+            return list(ensemble.learners)
+        return [BoostedTree(self, t) for t in range(len(ensemble))]
+
+    @property
+    def estimator_weights_(self) -> Array:
+        self._fitted("estimator_weights_")
+        return self.history_.columns["vote"]
+
+    @property
+    def estimator_errors_(self) -> Array:
+        self._fitted("estimator_errors_")
+        return self.history_.columns["error_q"]
+
+    @property
+    def feature_importances_(self) -> Array:
+        return self._fitted("feature_importances_").feature_importances
+
+    @property
+    def booster_(self) -> Any:
+        ensemble = self._fitted("booster_")
+        if not isinstance(ensemble, TreeEnsemble):
+            raise AttributeError("booster_ exists for the built-in trees only, not for estimator=")
+        return ensemble.booster
+
+    def _fitted(self, name: str) -> Ensemble:
+        if not hasattr(self, "_ensemble"):
+            raise AttributeError(f"{name} exists after fit only; call fit first")
+        return self._ensemble
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        if self.estimator is None:
+            tags.input_tags.allow_nan = True
+            tags.input_tags.categorical = True
+            tags.input_tags.sparse = True
+        else:
+            inner = get_tags(self.estimator).input_tags
+            tags.input_tags.allow_nan = inner.allow_nan
+            tags.input_tags.sparse = inner.sparse
+        return tags
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """What the door let in; X is the trees' matrix, or as the user gave it for ``estimator=``."""
+
+    X: Any
+    y: Array
+    classes: NDArray[Any]
+    weight: Array
+    groups: door.Groups
+    moments: Moments
+    epsilon: Array
+
+
+class BoostedTree:
+    """One of the built-in trees of a fitted model, as a weak learner."""
+
+    def __init__(self, model: FairProjClassifier, t: int) -> None:
+        self._model = model
+        self._t = t
+        self.classes_ = model.classes_
+
+    def decision_function(self, X: Any) -> Array:
+        """h(x) in [-1, 1]."""
+        vote = self._model.history_[self._t].vote
+        ensemble: Any = self._model._ensemble
+        margin: Array = ensemble.tree_margin(self._model._matrix(X), self._t)
+        return margin / (vote or 1.0)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self._model._labels(self.decision_function(X))
+
+    def __repr__(self) -> str:
+        return f"BoostedTree({self._t} of {len(self._model.history_)})"

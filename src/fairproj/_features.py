@@ -1,0 +1,222 @@
+"""From the user's X to the matrix of numbers that the built-in trees read.
+
+Apart from the door because it has a memory: the categories seen in training, and which columns had
+missing values there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fairproj._validation import is_frame, listing
+
+Matrix = Any  # dense float array or CSR matrix, NaN for missing
+
+
+class FeatureEncoder:
+    """Numbers stay, categories and strings become codes, anything else is refused by name.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype" or sequence of names, positions or booleans
+        Which columns hold categories. By default those of a data frame whose type is category,
+        string or enum.
+    max_categories : int
+        The most categories a column may have.
+    """
+
+    def __init__(self, categorical_features: Any, max_categories: int) -> None:
+        self._wanted = categorical_features
+        self._max_categories = max_categories
+
+    def fit_transform(self, X: Any) -> Matrix:
+        if is_frame(X):
+            frame = nw.from_native(X, eager_only=True)
+            self._names: list[Any] = list(frame.columns)
+            self._categories = self._learn_frame(frame)
+            matrix = self._frame_matrix(frame)
+        else:
+            matrix = _csr_matrix(X)
+            self._names = list(range(matrix.shape[1]))
+            self._categories = self._learn_array(matrix)
+            matrix = self._with_codes(matrix)
+        self._had_missing = _columns_with_missing(matrix)
+        return matrix
+
+    def transform(self, X: Any) -> Matrix:
+        """The matrix of new rows; a category not seen in training counts as missing."""
+        if is_frame(X):
+            matrix = self._frame_matrix(nw.from_native(X, eager_only=True))
+        else:
+            matrix = self._with_codes(_csr_matrix(X))
+        self._check_missing(matrix)
+        return matrix
+
+    @property
+    def categorical(self) -> list[int]:
+        """Positions of the columns that hold category codes."""
+        return sorted(self._categories)
+
+    def _learn_frame(self, frame: nw.DataFrame[Any]) -> dict[int, pd.Index[Any]]:
+        chosen = self._chosen()
+        return {
+            position: self._learn(_plain(frame[:, position]), name)
+            for position, name in enumerate(self._names)
+            if (_is_categorical(frame[:, position]) if chosen is None else position in chosen)
+        }
+
+    def _learn_array(self, matrix: Matrix) -> dict[int, pd.Index[Any]]:
+        chosen = self._chosen() or set()
+        if chosen and sparse.issparse(matrix):
+            raise ValueError("categorical_features needs a dense X, got a sparse one")
+        return {
+            position: self._learn(pd.Series(matrix[:, position]), position)
+            for position in sorted(chosen)
+        }
+
+    def _with_codes(self, matrix: Matrix) -> Matrix:
+        if self._categories:
+            matrix = matrix.copy()
+        for position, categories in self._categories.items():
+            matrix[:, position] = _codes(pd.Series(matrix[:, position]), categories)
+        return matrix
+
+    def _learn(self, values: pd.Series, name: Any) -> pd.Index[Any]:
+        present = values.dropna().unique()
+        try:
+            categories = np.sort(np.asarray(present))
+        except TypeError:
+            raise ValueError(
+                f"column {name!r} mixes values of several types; make it all text or all numbers"
+            ) from None
+        if len(categories) > self._max_categories:
+            raise ValueError(
+                f"column {name!r} has {len(categories)} categories, the most a tree can tell apart "
+                f"is max_bins={self._max_categories}; drop it or join rare categories"
+            )
+        index: pd.Index[Any] = pd.Index(categories)
+        return index
+
+    def _frame_matrix(self, frame: nw.DataFrame[Any]) -> Matrix:
+        dtypes = {frame[:, position].dtype for position in range(len(self._names))}
+        dtype = np.float32 if dtypes <= {nw.Float32} else np.float64
+        matrix = np.empty((len(frame), len(self._names)), dtype=dtype, order="F")
+        for position, name in enumerate(self._names):
+            if position in self._categories:
+                matrix[:, position] = _codes(_plain(frame[:, position]), self._categories[position])
+            else:
+                matrix[:, position] = _to_numbers(frame[:, position], name)
+        infinite = [
+            name for position, name in enumerate(self._names) if np.isinf(matrix[:, position]).any()
+        ]
+        if infinite:
+            raise ValueError(
+                f"Input X contains infinity in column {listing(infinite)}; use missing values or "
+                "large finite numbers instead"
+            )
+        return matrix
+
+    def _chosen(self) -> set[int] | None:
+        """Positions of the columns the user calls categorical; None: decide by their types."""
+        if isinstance(self._wanted, str) and self._wanted == "from_dtype":
+            return None
+        wanted = np.atleast_1d(np.asarray([] if self._wanted is None else self._wanted))
+        n_columns = len(self._names)
+        if wanted.dtype == bool:
+            if len(wanted) != n_columns:
+                raise ValueError(
+                    f"categorical_features is a mask of {len(wanted)} entries for {n_columns} "
+                    "columns; they must be equal"
+                )
+            return set(np.flatnonzero(wanted).tolist())
+        positions = set()
+        for item in wanted.tolist():
+            if item in self._names:
+                positions.add(self._names.index(item))
+            elif isinstance(item, int) and 0 <= item < n_columns:
+                positions.add(item)
+            else:
+                raise ValueError(
+                    f"categorical_features has {item!r}, which is no column of X; "
+                    f"use names or positions from 0 to {n_columns - 1}"
+                )
+        return positions
+
+    def _check_missing(self, matrix: Matrix) -> None:
+        """A numeric column that never missed a value has no branch for a missing one.
+
+        LightGBM would read it as 0.0, without a word.
+        """
+        new = _columns_with_missing(matrix) & ~self._had_missing
+        new[self.categorical] = False
+        if new.any():
+            names = [self._names[i] for i in np.flatnonzero(new)]
+            raise ValueError(
+                f"missing values in column {listing(names)}, which had none in training, so the "
+                "trees have no branch for them; fill them, or train with rows that miss some"
+            )
+
+
+def _is_categorical(series: nw.Series[Any]) -> bool:
+    if series.dtype in (nw.Categorical, nw.Enum, nw.String):
+        return True
+    if series.dtype != nw.Object:
+        return False
+    values = series.to_pandas().dropna()
+    return bool(values.map(lambda value: isinstance(value, str)).all()) and len(values) > 0
+
+
+def _plain(series: nw.Series[Any]) -> pd.Series:
+    """The values as a pandas series of categories, numbers or objects."""
+    values = series.to_pandas()
+    if isinstance(values.dtype, pd.CategoricalDtype) or values.dtype.kind in "biuf":
+        return values
+    return values.astype(object)
+
+
+def _codes(values: pd.Series, categories: pd.Index[Any]) -> NDArray[np.float64]:
+    """Positions among the categories; NaN for a missing or unknown value."""
+    if isinstance(values.dtype, pd.CategoricalDtype):  # look up each category, not each row
+        known = categories.get_indexer(values.cat.categories.astype(categories.dtype))
+        codes = np.append(known, -1)[values.cat.codes.to_numpy()].astype(float)
+    else:
+        codes = categories.get_indexer(pd.Index(values)).astype(float)
+    codes[codes < 0] = np.nan
+    return codes
+
+
+def _to_numbers(series: nw.Series[Any], name: Any) -> NDArray[np.float64]:
+    try:
+        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
+        if series.dtype == nw.Object:
+            values = series.to_pandas()
+            if not values.map(lambda value: isinstance(value, str | complex)).any():
+                return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        pass
+    kind = series.dtype if series.dtype != nw.Object else series.to_pandas().dtype
+    raise ValueError(
+        f"column {name!r} is of type {kind}, which trees cannot use; "
+        "turn it into numbers, categories or text, or drop it"
+    )
+
+
+def _csr_matrix(matrix: Matrix) -> Matrix:
+    """LightGBM knows SciPy's sparse matrices, not its sparse arrays."""
+    return sparse.csr_matrix(matrix) if sparse.issparse(matrix) else matrix
+
+
+def _columns_with_missing(matrix: Matrix) -> NDArray[np.bool_]:
+    if sparse.issparse(matrix):
+        missing = np.zeros(matrix.shape[1], dtype=bool)
+        missing[matrix.indices[np.isnan(matrix.data)]] = True
+        return missing
+    # A column's minimum is NaN exactly where it misses a value; no array of the size of X.
+    return np.isnan(matrix.min(axis=0)) if len(matrix) else np.zeros(matrix.shape[1], dtype=bool)

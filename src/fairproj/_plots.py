@@ -1,0 +1,115 @@
+"""The picture of a run: four panels, as in the paper's figure of training dynamics.
+
+The only place that imports matplotlib, and only inside the function.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairproj._rounds import History
+
+_BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # safe for most eyes
+
+
+def plot_dynamics(model: Any, *, axes: Any = None) -> Any:
+    """Loss, edges, fairness cost and balance, round by round.
+
+    Parameters
+    ----------
+    model : FairProjClassifier or History
+        A fitted model, or its ``history_``.
+    axes : sequence of four matplotlib axes, optional
+        Where to draw; by default a new figure of two by two.
+
+    Returns
+    -------
+    array of matplotlib axes of shape (4,)
+    """
+    history = model if isinstance(model, History) else model.history_
+    axes = _new_axes() if axes is None else np.asarray(axes).reshape(-1)
+    if len(axes) != 4:
+        raise ValueError(f"axes must be four matplotlib axes, got {len(axes)}")
+    rounds = np.arange(1, len(history) + 1)
+    few = len(history) <= 25
+    style = {"markersize": 4, "linewidth": 1.5}
+    _loss(axes[0], rounds, history, style, few)
+    _edges(axes[1], rounds, history, style, few)
+    _cost(axes[2], rounds, history, style, few)
+    _balance(axes[3], rounds, history, style, few)
+    for ax in axes:
+        ax.set_xlabel("round")
+        ax.grid(alpha=0.3)
+        ax.margins(x=0.02)
+        if few:
+            ax.xaxis.get_major_locator().set_params(integer=True)
+    return axes
+
+
+def _new_axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError(
+            "plots need matplotlib; install it with pip install 'fairproj[plot]'"
+        ) from None
+    _, axes = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
+    return axes.reshape(-1)
+
+
+def _loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="exact", **style)
+    ax.plot(rounds, columns["bound_edge"], ":", color=_GREY, label="bound, edges under q", **style)
+    ax.plot(rounds, columns["bound_tv"], "--", color=_GREEN, label="bound, TV", **style)
+    ax.plot(rounds, columns["bound_cost"], "-.", color=_ORANGE, label="bound, KL", **style)
+    ax.set(title="Exponential loss", ylabel="mean over the training rows")
+    ax.legend(fontsize="small")
+
+
+def _edges(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    lower = columns["edge_w"] - columns["fairness_cost"]
+    ax.plot(rounds, columns["edge_w"], "o-" if few else "-", color=_BLUE, label="under w", **style)
+    ax.plot(
+        rounds, columns["edge_q"], "s-" if few else "-.", color=_ORANGE, label="under q", **style
+    )
+    ax.plot(rounds, lower, "--", color=_GREEN, label="under w, less fairness cost", **style)
+    ax.axhline(0, color=_GREY, linewidth=0.8)
+    ax.set(title="Edge of the learner", ylabel="edge")
+    ax.legend(fontsize="small")
+
+
+def _cost(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    ax.plot(
+        rounds,
+        columns["fairness_cost"],
+        "o-" if few else "-",
+        color=_BLUE,
+        label="fairness cost, from KL",
+        **style,
+    )
+    ax.plot(rounds, columns["tv"], "--", color=_ORANGE, label="total variation", **style)
+    ax.set(title="Distance from q to w", ylabel="cost")
+    ax.set_ylim(bottom=0)
+    ax.legend(fontsize="small")
+
+
+def _balance(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    ax.set(
+        title="Largest imbalance of the weights", ylabel=r"$\max_k\ |\langle \cdot, g_k\rangle|$"
+    )
+    if not history.constraint_names:
+        ax.text(0.5, 0.5, "no constraint", ha="center", va="center", transform=ax.transAxes)
+        return
+    before = np.abs(history.by_constraint("balance_q")).max(axis=1)
+    after = np.abs(history.by_constraint("balance")).max(axis=1)
+    ax.plot(rounds, before, "s:" if few else ":", color=_ORANGE, label="q, before", **style)
+    ax.plot(rounds, after, "o-" if few else "-", color=_BLUE, label="w, after", **style)
+    if len(set(history.epsilon)) == 1 and history.epsilon[0] < 1:
+        ax.axhline(history.epsilon[0], color=_GREEN, linestyle="--", label="epsilon")
+    ax.set_ylim(bottom=0)
+    ax.legend(fontsize="small")

@@ -1,0 +1,45 @@
+"""A progress bar for the loop, and the way to get at what the loop returns.
+
+The only place that imports ``rich``, and only where a bar is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, Generic, TypeVar
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+class Drain(Generic[Item, Outcome]):
+    """Iterates over a generator; ``outcome`` is then what it returned."""
+
+    outcome: Outcome
+
+    def __init__(
+        self, run: Generator[Item, None, Outcome], total: int, *, verbose: bool = False
+    ) -> None:
+        self._run = run
+        self._total = total
+        self._verbose = verbose
+
+    def __iter__(self) -> Iterator[Item]:
+        items = self._items()
+        if self._verbose:
+            items = _bar(items, self._total)
+        yield from items
+
+    def _items(self) -> Iterator[Item]:
+        self.outcome = yield from self._run
+
+
+def _bar(items: Iterator[Any], total: int) -> Iterator[Any]:
+    try:
+        from rich.progress import track
+    except ImportError:
+        raise ImportError(
+            "verbose=True shows a progress bar and needs rich; install it with "
+            "pip install 'fairproj[progress]'"
+        ) from None
+    return iter(track(items, description="boosting", total=total))

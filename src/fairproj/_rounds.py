@@ -1,0 +1,176 @@
+"""What is known of a run: a record for each round, the reason it ended, and the whole as a table.
+
+Apart from the loop so that reports, plots and certificates need no model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairproj._certificate import log_bounds
+from fairproj._projection import Array
+
+
+class StopReason(Enum):
+    """Why a run ended; the value is the sentence to show."""
+
+    ALL_ROUNDS = "all rounds asked for were run"
+    NO_EDGE = "stopped because the next learner was no better than chance under q"
+    PERFECT = "stopped because a learner made no mistake under q"
+    FALLBACK = (
+        "no learner trained on the balanced weights beat chance under q, so the model is the "
+        "majority class"
+    )
+    INTERRUPTED = "interrupted; the rounds done so far are kept"
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of the loop, in the notation of the paper.
+
+    Attributes
+    ----------
+    error_q, error_w : float
+        The learner's error under q and under w.
+    kl, tv : float
+        KL(w || q) and the total variation between w and q.
+    vote : float
+        What the learner adds to the margin, learning rate included.
+    log_exp_loss : float
+        log of the mean exponential loss after this round.
+    multipliers, balance, balance_q : tuple of float
+        For each constraint, the dual variable, <w, g_k> and <q, g_k>.
+    """
+
+    error_q: float
+    error_w: float
+    kl: float
+    tv: float
+    vote: float
+    log_exp_loss: float
+    multipliers: tuple[float, ...]
+    balance: tuple[float, ...]
+    balance_q: tuple[float, ...]
+
+    @property
+    def edge_q(self) -> float:
+        return 0.5 - self.error_q
+
+    @property
+    def edge_w(self) -> float:
+        return 0.5 - self.error_w
+
+    @property
+    def fairness_cost(self) -> float:
+        """delta = sqrt(KL(w || q) / 2)."""
+        return math.sqrt(self.kl / 2)
+
+
+_SCALARS = (
+    "error_q",
+    "error_w",
+    "edge_q",
+    "edge_w",
+    "kl",
+    "tv",
+    "fairness_cost",
+    "vote",
+    "log_exp_loss",
+)
+_BY_CONSTRAINT = ("multipliers", "balance", "balance_q")
+
+
+@dataclass(frozen=True)
+class History:
+    """The rounds of a run, with the constraints' names and slacks."""
+
+    rounds: tuple[Round, ...]
+    constraint_names: tuple[str, ...]
+    epsilon: tuple[float, ...]
+    learning_rate: float
+    stop_reason: StopReason
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __iter__(self) -> Iterator[Round]:
+        return iter(self.rounds)
+
+    def __getitem__(self, index: int) -> Round:
+        return self.rounds[index]
+
+    @cached_property
+    def columns(self) -> dict[str, Array]:
+        """The scalar columns as arrays, each bound after each round among them."""
+        columns = {
+            name: np.array([getattr(record, name) for record in self.rounds], dtype=float)
+            for name in _SCALARS
+        }
+        columns["exp_loss"] = np.exp(columns["log_exp_loss"])
+        bounds = log_bounds(
+            columns["edge_q"],
+            columns["edge_w"],
+            columns["fairness_cost"],
+            columns["tv"],
+            self.learning_rate,
+        )
+        return columns | {f"bound_{name}": np.exp(log) for name, log in bounds.items()}
+
+    def by_constraint(self, name: str) -> Array:
+        """``multipliers``, ``balance`` or ``balance_q``, of shape (n_rounds, n_constraints)."""
+        values = [getattr(record, name) for record in self.rounds]
+        return np.array(values, dtype=float).reshape(len(self), len(self.constraint_names))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a round; columns by constraint are called ``balance[name]`` and so on."""
+        columns = dict(self.columns)
+        for kind in _BY_CONSTRAINT:
+            for name, values in zip(self.constraint_names, self.by_constraint(kind).T, strict=True):
+                columns[f"{kind}[{name}]"] = values
+        index = pd.RangeIndex(1, len(self) + 1, name="round")
+        return pd.DataFrame(columns, index=index)
+
+    def to_json(self) -> str:
+        """Everything in the record as JSON text; `from_json` reads it back."""
+        return json.dumps(
+            {
+                "constraint_names": list(self.constraint_names),
+                "epsilon": list(self.epsilon),
+                "learning_rate": self.learning_rate,
+                "stop_reason": self.stop_reason.name,
+                "rounds": [vars(record) for record in self.rounds],
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> History:
+        content = json.loads(text)
+        rounds = []
+        for record in content["rounds"]:
+            fields: dict[str, Any] = {
+                name: tuple(value) if name in _BY_CONSTRAINT else value
+                for name, value in record.items()
+            }
+            rounds.append(Round(**fields))
+        return cls(
+            tuple(rounds),
+            tuple(content["constraint_names"]),
+            tuple(content["epsilon"]),
+            content["learning_rate"],
+            StopReason[content["stop_reason"]],
+        )
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} rounds; {self.stop_reason.value})"
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(max_rows=20)

@@ -1,0 +1,287 @@
+"""The door: whatever a user passes becomes arrays here, or one sentence that says what is wrong.
+
+Apart so that nothing behind it checks again. Every message names the value got, the value wanted
+and the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Each row's group, as a code, and the groups' values (tuples where columns were crossed)."""
+
+    codes: Codes
+    values: list[Any]
+
+    @property
+    def names(self) -> list[str]:
+        return [
+            ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            for value in self.values
+        ]
+
+    def take(self, rows: Codes) -> Groups:
+        """The groups of some rows only; a group that loses all its rows is gone."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Groups(codes.astype(np.intp), [self.values[i] for i in present])
+
+
+def listing(items: Sequence[Any] | NDArray[Any], most: int = 8) -> str:
+    """``'a', 'b', 'c' and 4 more`` for use in a sentence."""
+    shown = ", ".join(repr(_plain(item)) for item in items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+def _plain(item: Any) -> Any:
+    if isinstance(item, tuple):
+        return tuple(_plain(part) for part in item)
+    return item.item() if isinstance(item, np.generic) else item
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame (pandas, polars, Arrow table) rather than an array."""
+    return isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame)
+
+
+def take_rows(X: Any, rows: Codes) -> Any:
+    """The given rows of an array, sparse matrix or data frame."""
+    if is_frame(X):
+        return nw.from_native(X, eager_only=True)[rows.tolist(), :].to_native()
+    if sparse.issparse(X):
+        return X.tocsr()[rows]
+    return np.asarray(X)[rows]
+
+
+def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:
+    """Labels as -1 and +1, and the two classes in sort order; +1 stands for the second."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None; pass the labels")
+    y = column_or_1d(_native_array(y), warn=True)
+    missing = int(pd.isna(y).sum())
+    if missing:
+        raise ValueError(
+            f"Input y contains NaN: {missing} of {len(y)} labels are missing; drop those rows"
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(
+            f"Input y contains infinity: {int(np.isinf(y).sum())} of {len(y)} labels; "
+            "labels must be two finite numbers, strings or booleans"
+        )
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. y has "
+            f"{len(classes)} classes ({listing(classes)}); keep two, or join some of them"
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold two classes, found one class ({listing(classes)}); add rows of the other"
+        )
+    return np.where(codes == 1, 1.0, -1.0), classes
+
+
+def check_pos_label(pos_label: Any, classes: NDArray[Any]) -> int:
+    """Which of the two classes the constraints call positive: 0 or 1 (the default)."""
+    if pos_label is None:
+        return 1
+    found = np.flatnonzero(classes == pos_label)
+    if not len(found):
+        raise ValueError(
+            f"pos_label={pos_label!r} is not one of the labels in y ({listing(classes)})"
+        )
+    return int(found[0])
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> Array:
+    """User weights, zero or more and not all zero; ``None`` means one for each row."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if np.isscalar(sample_weight):
+        raise ValueError("sample_weight must hold one weight for each row, got a single number")
+    weight = np.asarray(_native_array(sample_weight), dtype=float)
+    if weight.ndim != 1:
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got shape {weight.shape}; "
+            "pass one weight for each row"
+        )
+    if len(weight) != n_rows:
+        raise ValueError(
+            f"sample_weight has {len(weight)} entries and X has {n_rows} rows; they must be equal"
+        )
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight has missing or infinite entries; all must be finite")
+    if (weight < 0).any():
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: {int((weight < 0).sum())} of "
+            f"{n_rows}; weights must be zero or more"
+        )
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is zero for every row; at least two rows need weight")
+    return weight
+
+
+def check_groups(sensitive_features: Any, n_rows: int) -> Groups:
+    """Groups from one sensitive column, or from several, crossed.
+
+    Missing values are refused: whether "unknown" is a group of its own is the user's to say.
+    """
+    table = _sensitive_table(sensitive_features)
+    if len(table) != n_rows:
+        raise ValueError(
+            f"sensitive_features has {len(table)} rows and X has {n_rows}; they must be equal"
+        )
+    codes = np.zeros(n_rows, dtype=np.intp)
+    values: list[tuple[Any, ...]] = [()]
+    for name in table.columns:
+        column_codes, column_values = _factorize(table[name], name)
+        codes = codes * len(column_values) + column_codes
+        values = [(*value, new) for value in values for new in column_values]
+    present, codes = np.unique(codes, return_inverse=True)
+    crossed = [values[i] for i in present]
+    if table.shape[1] == 1:
+        return Groups(codes.astype(np.intp), [value[0] for value in crossed])
+    return Groups(codes.astype(np.intp), crossed)
+
+
+def _sensitive_table(sensitive_features: Any) -> pd.DataFrame:
+    native = nw.from_native(
+        sensitive_features, pass_through=True, eager_only=True, allow_series=True
+    )
+    if isinstance(native, nw.DataFrame):
+        table = native.to_pandas()
+    elif isinstance(native, nw.Series):
+        table = native.to_pandas().to_frame()
+    elif isinstance(sensitive_features, dict):
+        table = pd.DataFrame(sensitive_features)
+    else:
+        array = np.asarray(sensitive_features)
+        if array.ndim not in (1, 2):
+            raise ValueError(
+                "sensitive_features must be one column or a table of columns, "
+                f"got an array of {array.ndim} dimensions"
+            )
+        table = pd.DataFrame(array)
+    if not table.shape[1]:
+        raise ValueError("sensitive_features has no columns; pass at least one, or None")
+    table.columns = [str(name) for name in table.columns]
+    return table.reset_index(drop=True)
+
+
+def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
+    missing = int(column.isna().sum())
+    if missing:
+        where = "sensitive_features" if name in ("0", "None") else f"sensitive feature {name!r}"
+        raise ValueError(
+            f"{where} has {missing} missing values; every row needs a group: drop those rows or "
+            "fill them with a value of their own, such as 'unknown'"
+        )
+    values = column.to_numpy(dtype=object)
+    try:
+        codes, uniques = pd.factorize(values, sort=True)
+    except TypeError:  # values of several types have no order among them
+        codes, uniques = pd.factorize(values)
+    return codes.astype(np.intp), list(uniques)
+
+
+def check_epsilon(epsilon: Any, names: Sequence[str]) -> Array:
+    """One slack for each constraint, from a single number or one number each."""
+    try:
+        values = np.asarray(epsilon, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"epsilon must be a number or a sequence of numbers, got {epsilon!r}"
+        ) from None
+    if np.isnan(values).any() or (values < 0).any():
+        raise ValueError(f"epsilon must be zero or more, got {epsilon!r}")
+    if values.ndim > 1 or (values.ndim == 1 and len(values) != len(names)):
+        raise ValueError(
+            f"epsilon must be one number, or one for each of the {len(names)} constraints "
+            f"({listing(names)}); got {values.size} numbers"
+        )
+    return np.broadcast_to(values, (len(names),)).copy()
+
+
+def split_sensitive_columns(X: Any, columns: Any) -> tuple[Any, Any, list[Any]]:
+    """X without the sensitive columns, the sensitive columns, and their names or positions."""
+    wanted: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else [*columns]
+    if not wanted:
+        raise ValueError("sensitive_columns is empty; name at least one column of X, or pass None")
+    if is_frame(X):
+        frame = nw.from_native(X, eager_only=True)
+        names = [frame.columns[c] if isinstance(c, int | np.integer) else c for c in wanted]
+        absent = [name for name in names if name not in frame.columns]
+        if absent:
+            raise ValueError(
+                f"sensitive_columns names {listing(absent)}, which X does not have; "
+                f"its columns are {listing(frame.columns)}"
+            )
+        return frame.drop(names).to_native(), frame.select(names).to_native(), names
+    n_columns = np.shape(X)[1]
+    bad = [c for c in wanted if not isinstance(c, int | np.integer) or not 0 <= c < n_columns]
+    if bad:
+        raise ValueError(
+            f"sensitive_columns has {listing(bad)}; X is an array without column names, so give "
+            f"positions from 0 to {n_columns - 1}"
+        )
+    dense = X[:, wanted]
+    return (
+        _without(X, wanted),
+        dense.toarray() if sparse.issparse(X) else dense,
+        [int(c) for c in wanted],
+    )
+
+
+def drop_sensitive_columns(X: Any, columns: list[Any], n_features: int) -> Any:
+    """X as the learners want it at predict, where the sensitive columns may or may not be there."""
+    if is_frame(X):
+        frame = nw.from_native(X, eager_only=True)
+        names = [name for name in columns if name in frame.columns]
+        return frame.drop(names).to_native() if names else X
+    shape = np.shape(X)
+    if len(shape) == 2 and shape[1] == n_features + len(columns):
+        positions = [c for c in columns if isinstance(c, int)]
+        if len(positions) == len(columns):
+            return _without(X, positions)
+    return X
+
+
+def _without(X: Any, positions: list[int]) -> Any:
+    keep = np.setdiff1d(np.arange(np.shape(X)[1]), positions)
+    return X.tocsc()[:, keep].tocsr() if sparse.issparse(X) else X[:, keep]
+
+
+def _native_array(values: Any) -> NDArray[Any]:
+    series = nw.from_native(values, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(series, nw.Series):
+        array = series.to_numpy()
+        return array.astype(object) if array.dtype.kind in "SU" else array
+    if isinstance(series, nw.DataFrame):
+        return series.to_numpy()
+    return np.asarray(values)
+
+
+def check_lengths(X: Any, y: Any) -> None:
+    try:
+        check_consistent_length(X, y)
+    except ValueError:
+        raise ValueError(
+            f"X has {np.shape(X)[0]} rows and y has {np.shape(y)[0]}; they must be equal"
+        ) from None

@@ -1,0 +1,77 @@
+"""LightGBM's text format, as far as needed to fold votes into leaves.
+
+Apart because it is the only place that knows that format. A model is a header, one block a tree
+and a footer; folding means writing ``vote * sign(value)`` (or ``vote * value``) where a tree's leaf
+values stand, so that LightGBM itself then computes the ensemble's margin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fairproj._validation import Array
+
+_TREES = re.compile(r"^Tree=\d+\n", flags=re.MULTILINE)
+_END = "end of trees"
+
+_CONSTANT = """num_leaves=1
+num_cat=0
+split_feature=
+split_gain=
+threshold=
+decision_type=
+left_child=
+right_child=
+leaf_value=0
+leaf_weight=0
+leaf_count={count}
+internal_value=
+internal_weight=
+internal_count=
+is_linear=0
+shrinkage=1
+
+
+"""
+
+
+def blocks(text: str) -> list[str]:
+    """The trees of a model, without their numbers."""
+    return _TREES.split(text[: text.index(_END)])[1:]
+
+
+def constant_block(n_rows: int) -> str:
+    """A tree of one leaf, to be folded like the others."""
+    return _CONSTANT.format(count=n_rows)
+
+
+def numbers(block: str, field: str) -> Array:
+    """The numbers of one field of a tree, such as ``leaf_value``."""
+    match = re.search(rf"^{field}=(.*)$", block, flags=re.MULTILINE)
+    return np.array(match.group(1).split() if match else [], dtype=float)
+
+
+def fold(block: str, change: Callable[[Array], Array]) -> str:
+    """The tree with changed leaf values."""
+    values = " ".join(repr(float(value)) for value in change(numbers(block, "leaf_value")))
+    return re.sub(r"^leaf_value=.*$", f"leaf_value={values}", block, flags=re.MULTILINE)
+
+
+def assemble(text: str, trees: Sequence[str]) -> str:
+    """A model like ``text`` that holds the given trees and answers with probabilities.
+
+    Its raw score is the margin f; its probability is 1 / (1 + exp(-2 f)), the one that exponential
+    loss estimates (Friedman, Hastie & Tibshirani 2000).
+    """
+    header = text[: text.index("tree_sizes=")]
+    footer = text[text.index(_END) :]
+    if "\nobjective=" not in header:
+        header += "objective=binary sigmoid:2\n"
+        footer = footer.replace("[objective: custom]", "[objective: binary]")
+        footer = footer.replace("[sigmoid: 1]", "[sigmoid: 2]")
+    numbered = [f"Tree={i}\n{tree}" for i, tree in enumerate(trees)]
+    sizes = " ".join(str(len(tree.encode())) for tree in numbered)
+    return f"{header}tree_sizes={sizes}\n\n{''.join(numbered)}{footer}"

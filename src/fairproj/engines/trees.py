@@ -1,0 +1,244 @@
+"""The built-in trees: LightGBM grows them, one native update a round on data binned once.
+
+For labels +-1 and weights w, the split of least weighted Gini impurity is LightGBM's split for
+gradient -w y and hessian w without regularisation: the gain of a side is (sum w y)^2 / sum w, and a
+leaf's value is sum w y / sum w, in [-1, 1]. Its sign is the discrete vote. The finished ensemble is
+one LightGBM model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import lightgbm as lgb
+import numpy as np
+from scipy import sparse
+
+from fairproj._validation import Array
+from fairproj.engines import native
+
+Matrix = Any  # dense array or scipy CSR matrix of numbers, NaN allowed
+Votes = Literal["discrete", "confidence"]
+
+ROWS_PER_THREAD = 10_000  # with fewer, threads wait for each other longer than they work
+_NO_SIGN = 1e-10  # a leaf value this close to zero is rounding; a tie goes to class -1
+_MANY_BINS = 1 << 20
+
+
+@dataclass(frozen=True)
+class TreeLearner:
+    """A tree of the booster in training by its number there, or a constant (None)."""
+
+    tree: int | None
+    constant: float = 0.0
+
+
+class TreeEngine:
+    """Grows trees on weights that change every round.
+
+    Parameters
+    ----------
+    matrix : array or CSR matrix of shape (n_rows, n_features)
+    y : array of -1 and +1
+    categorical : list of int
+        Columns that hold category codes.
+    max_depth, max_leaf_nodes : int or None
+        Stumps where both are None.
+    min_weight_fraction_leaf : float
+        Least share of w in a leaf.
+    votes : {"discrete", "confidence"}
+        Whether a leaf says the sign of its value or the value itself.
+    max_bins : int
+    n_threads : int
+    before : TreeEnsemble, optional
+        A model to go on from.
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        y: Array,
+        *,
+        categorical: Sequence[int] = (),
+        feature_names: Sequence[str] | None = None,
+        max_depth: int | None = None,
+        max_leaf_nodes: int | None = None,
+        min_weight_fraction_leaf: float = 0.0,
+        votes: Votes = "discrete",
+        max_bins: int = 255,
+        n_threads: int = 1,
+        before: TreeEnsemble | None = None,
+    ) -> None:
+        self._y = y
+        self._votes = votes
+        self._before = before
+        n_rows = len(y)
+        self._params = {
+            **_size(max_depth, max_leaf_nodes),
+            **_EXACT,
+            "min_sum_hessian_in_leaf": max(1e-6, min_weight_fraction_leaf * n_rows),
+            "max_bin": max_bins,
+            "num_threads": max(1, min(n_threads, n_rows // ROWS_PER_THREAD)),
+        }
+        exact_bins = _bins_by_column(matrix, max_bins)
+        if exact_bins is not None:
+            self._params["max_bin_by_feature"] = exact_bins
+        dataset = lgb.Dataset(
+            matrix,
+            params=self._params,
+            categorical_feature=list(categorical),
+            feature_name="auto" if feature_names is None else list(feature_names),
+        )
+        self._booster = lgb.Booster(self._params, dataset)
+        self._score = np.zeros(n_rows)
+        self._value = np.empty(n_rows)
+
+    def fit(self, w: Array) -> tuple[TreeLearner, Array]:
+        # Weights of mean one: LightGBM's own thresholds are made for that scale.
+        hessian = np.multiply(w, len(w), out=self._value).astype(np.float32)
+        gradient = (self._value * -self._y).astype(np.float32)
+        if self._booster.update(fobj=lambda score, data: (gradient, hessian)):
+            return self.constant(float(w @ self._y))
+        self._booster.eval_train(self._read_score)
+        return TreeLearner(self._booster.num_trees() - 1), self._said(self._value)
+
+    def _read_score(self, score: Array, data: lgb.Dataset) -> tuple[str, float, bool]:
+        """The training score is the sum of the trees' values so far; the newest is what it grew by.
+
+        This is LightGBM's public way to the score in double precision; the metric is not used.
+        """
+        np.subtract(score, self._score, out=self._value)
+        self._score[:] = score
+        return "unused", 0.0, False
+
+    def _said(self, value: Array) -> Array:
+        return say(value, self._votes)
+
+    def constant(self, h: float) -> tuple[TreeLearner, Array]:
+        said = self._said(np.array([h]))
+        return TreeLearner(None, float(h)), np.broadcast_to(said, len(self._y))
+
+    def ensemble(self, learners: Sequence[TreeLearner], votes: Sequence[float]) -> TreeEnsemble:
+        text = self._booster.model_to_string()
+        grown = native.blocks(text)
+        trees = list(self._before.blocks) if self._before else []
+        for learner, vote in zip(learners, votes, strict=True):
+            if learner.tree is None:
+                block = native.constant_block(len(self._y))
+                block = native.fold(block, lambda value, h=learner.constant: value + h)  # type: ignore[misc]
+            else:
+                block = grown[learner.tree]
+            trees.append(
+                native.fold(block, lambda value, vote=vote: vote * self._said(value))  # type: ignore[misc]
+            )
+        earlier = [] if self._before is None else self._before.votes
+        return TreeEnsemble(native.assemble(text, trees), [*earlier, *votes])
+
+
+class TreeEnsemble:
+    """One LightGBM model whose raw score is the margin."""
+
+    def __init__(self, text: str, votes: Sequence[float]) -> None:
+        self.booster = lgb.Booster(model_str=text)
+        self.votes = list(votes)
+        self.n_threads = 1
+
+    def __len__(self) -> int:
+        return len(self.votes)
+
+    @property
+    def blocks(self) -> list[str]:
+        return native.blocks(self.booster.model_to_string())
+
+    def margin(self, X: Matrix) -> Array:
+        return np.asarray(
+            self.booster.predict(X, raw_score=True, num_threads=self.n_threads), dtype=float
+        )
+
+    def tree_margin(self, X: Matrix, t: int) -> Array:
+        """What tree t adds to the margin."""
+        raw = self.booster.predict(X, raw_score=True, start_iteration=t, num_iteration=1)
+        return np.asarray(raw, dtype=float)
+
+    def staged_margin(self, X: Matrix) -> Iterator[Array]:
+        leaves = np.asarray(self.booster.predict(X, pred_leaf=True, num_threads=self.n_threads))
+        leaves = leaves.reshape(leaves.shape[0], -1)
+        margin = np.zeros(len(leaves))
+        for t, block in enumerate(self.blocks):
+            margin = margin + native.numbers(block, "leaf_value")[leaves[:, t].astype(np.intp)]
+            yield margin
+
+    @cached_property
+    def feature_importances(self) -> Array:
+        """Each tree's gains, normalised, averaged with the votes as weights."""
+        total = np.zeros(self.booster.num_feature())
+        for block, vote in zip(self.blocks, self.votes, strict=True):
+            gain = native.numbers(block, "split_gain")
+            if gain.sum() > 0:
+                features = native.numbers(block, "split_feature").astype(np.intp)
+                total += vote * np.bincount(features, gain / gain.sum(), len(total))
+        return total / total.sum() if total.sum() > 0 else total
+
+
+def say(value: Array, votes: Votes) -> Array:
+    """h from a leaf's value: its sign, or itself."""
+    if votes == "confidence":
+        # A pure leaf may come out as 1 - 1e-15; a learner without mistakes must be seen as such.
+        return np.clip(value * (1 + 1e-12), -1.0, 1.0)
+    return np.where(value > _NO_SIGN, 1.0, -1.0)
+
+
+_EXACT: dict[str, Any] = {
+    "objective": "none",
+    "metric": "None",
+    "boosting": "gbdt",
+    "learning_rate": 1.0,
+    "lambda_l1": 0.0,
+    "lambda_l2": 0.0,
+    "min_gain_to_split": 0.0,
+    "boost_from_average": False,
+    "feature_pre_filter": False,
+    "min_data_in_bin": 1,
+    # Row counts are guessed from hessians, so only a bound on the weight means what it says.
+    "min_data_in_leaf": 0,
+    # One category against the rest, without smoothing: the split of its one-hot column.
+    "max_cat_to_onehot": 1 << 30,
+    "cat_l2": 0.0,
+    "cat_smooth": 0.0,
+    "min_data_per_group": 1,
+    "deterministic": True,
+    "force_row_wise": True,
+    "seed": 0,
+    "verbosity": -1,
+}
+
+
+def _size(max_depth: int | None, max_leaf_nodes: int | None) -> dict[str, int]:
+    if max_depth is None and max_leaf_nodes is None:
+        max_depth = 1
+    depth = -1 if max_depth is None else max_depth
+    leaves = 2 ** min(depth, 16) if max_leaf_nodes is None else max_leaf_nodes
+    return {"max_depth": depth, "num_leaves": leaves}
+
+
+def _bins_by_column(matrix: Matrix, max_bins: int) -> list[int] | None:
+    """Bins for each column such that one with at most ``max_bins`` values gets a bin for each.
+
+    LightGBM splits its budget of bins between negative and positive values by their counts and
+    may merge values of a column with far fewer values than bins. A budget without end for such
+    columns prevents it, and still makes only as many bins as there are values.
+    """
+    if sparse.issparse(matrix) or not matrix.size:
+        return None
+    sample = matrix[:: max(1, len(matrix) // 2000)]
+    lowest = np.fmin.reduce(matrix, axis=0, initial=0.0)
+    bins = [max_bins] * matrix.shape[1]
+    for column in range(matrix.shape[1]):
+        n_sampled = len(np.unique(sample[:, column]))
+        suspect = n_sampled > max_bins // 2 or lowest[column] < 0
+        if n_sampled <= max_bins and suspect and len(np.unique(matrix[:, column])) <= max_bins:
+            bins[column] = _MANY_BINS
+    return bins if _MANY_BINS in bins else None

@@ -1,0 +1,166 @@
+"""Group rates and gaps of predictions, in fairlearn's conventions, and scorers made of them.
+
+Every gap is the largest minus the smallest rate over the groups. For more than gaps, use
+fairlearn's ``MetricFrame``: these functions fit into it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.metrics import make_scorer
+
+from fairproj._validation import check_groups, check_labels, check_pos_label, check_weights
+
+__all__ = [
+    "demographic_parity_difference",
+    "demographic_parity_scorer",
+    "equal_opportunity_difference",
+    "equal_opportunity_scorer",
+    "equalized_odds_difference",
+    "equalized_odds_scorer",
+    "false_positive_rate_difference",
+    "false_positive_rate_scorer",
+    "group_rates",
+]
+
+
+def group_rates(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> pd.DataFrame:
+    """Rates of each group, one row a group.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Labels and predictions.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups; several columns are crossed.
+    sample_weight : array-like of shape (n_rows,), optional
+    pos_label : label, optional
+        The positive label; by default the larger of the two in sort order.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``count``, ``accuracy``, ``selection_rate``, ``true_positive_rate``,
+        ``false_positive_rate``; a rate over no rows is NaN.
+    """
+    y, classes = check_labels(y_true)
+    positive = classes[check_pos_label(pos_label, classes)]
+    actual = np.where(y > 0, classes[1], classes[0]) == positive
+    predicted = _predictions(y_pred, classes, len(y)) == positive
+    weight = check_weights(sample_weight, len(y))
+    groups = check_groups(sensitive_features, len(y))
+    n_groups = len(groups.values)
+
+    def mean(values: NDArray[np.bool_], among: NDArray[np.bool_]) -> NDArray[np.float64]:
+        total = np.bincount(groups.codes, weight * among, n_groups)
+        hits = np.bincount(groups.codes, weight * (values & among), n_groups)
+        rates: NDArray[np.float64] = np.full(n_groups, np.nan)
+        return np.divide(hits, total, out=rates, where=total > 0)
+
+    everyone = np.ones(len(y), dtype=bool)
+    return pd.DataFrame(
+        {
+            "count": np.bincount(groups.codes, minlength=n_groups),
+            "accuracy": mean(actual == predicted, everyone),
+            "selection_rate": mean(predicted, everyone),
+            "true_positive_rate": mean(predicted, actual),
+            "false_positive_rate": mean(predicted, ~actual),
+        },
+        index=pd.Index(groups.names, name="group"),
+    )
+
+
+def _predictions(y_pred: Any, classes: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    predicted = np.asarray(y_pred)
+    if predicted.shape != (n_rows,):
+        raise ValueError(
+            f"y_pred has shape {predicted.shape} and y_true {n_rows} rows; they must be equal"
+        )
+    unknown = np.setdiff1d(predicted, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y_pred holds {unknown[0]!r}, which is not a label of y_true; "
+            "pass predicted labels, not probabilities"
+        )
+    return predicted
+
+
+def demographic_parity_difference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Gap of the selection rates, P(positive prediction | group)."""
+    return _gap("selection_rate", y_true, y_pred, sensitive_features, sample_weight, pos_label)
+
+
+def equal_opportunity_difference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Gap of the true positive rates, P(positive prediction | positive, group)."""
+    return _gap("true_positive_rate", y_true, y_pred, sensitive_features, sample_weight, pos_label)
+
+
+def false_positive_rate_difference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """Gap of the false positive rates, P(positive prediction | negative, group)."""
+    return _gap("false_positive_rate", y_true, y_pred, sensitive_features, sample_weight, pos_label)
+
+
+def equalized_odds_difference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> float:
+    """The worse of the gaps of the true and of the false positive rates."""
+    arguments = y_true, y_pred, sensitive_features, sample_weight, pos_label
+    return max(_gap("true_positive_rate", *arguments), _gap("false_positive_rate", *arguments))
+
+
+def _gap(
+    rate: str, y_true: Any, y_pred: Any, groups: Any, sample_weight: Any, pos_label: Any
+) -> float:
+    rates = group_rates(
+        y_true, y_pred, sensitive_features=groups, sample_weight=sample_weight, pos_label=pos_label
+    )[rate]
+    if rates.isna().any():
+        raise ValueError(
+            f"group {rates.index[rates.isna()][0]!r} has no rows for its {rate.replace('_', ' ')}; "
+            "merge it with another group or leave it out"
+        )
+    return float(rates.max() - rates.min())
+
+
+# For GridSearchCV and friends, with set_score_request(sensitive_features=True).
+demographic_parity_scorer = make_scorer(demographic_parity_difference, greater_is_better=False)
+equal_opportunity_scorer = make_scorer(equal_opportunity_difference, greater_is_better=False)
+false_positive_rate_scorer = make_scorer(false_positive_rate_difference, greater_is_better=False)
+equalized_odds_scorer = make_scorer(equalized_odds_difference, greater_is_better=False)
