@@ -44,20 +44,18 @@ def boost(
     for t in range(n_rounds):
         projection = choose(weights.log_mass)
         learner, h = engine.fit(weights.spread(projection.mass))
-        agreement = weights.y * h
-        errors = weights.errors(agreement)
+        errors = weights.errors(h)
         error_q = float(np.exp(weights.log_mass) @ errors)
         fallback = error_q >= CHANCE and t == 0 and may_fall_back
         if error_q >= CHANCE and not fallback:
             return StopReason.NO_EDGE
         if fallback:
             learner, h = engine.constant(_majority(weights))
-            agreement = weights.y * h
-            errors = weights.errors(agreement)
+            errors = weights.errors(h)
             error_q = float(np.exp(weights.log_mass) @ errors)
         step = learning_rate * vote(error_q)
         balance_q = np.exp(weights.log_mass) @ features
-        weights.add(step, agreement)
+        weights.add(step)
         yield learner, _record(projection, errors, error_q, step, weights.log_loss, balance_q)
         if fallback:
             return StopReason.FALLBACK

@@ -223,6 +223,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample.moments.index,
             len(sample.moments.features),
             margin=None if before is None else before.margin(sample.X),
+            discrete=self.votes == "discrete",
         )
         if before is not None:
             self._check_same_sample(sample, weights)

@@ -10,9 +10,12 @@ import math
 
 import numpy as np
 
+from fairproj._rows import RowPasses
 from fairproj._validation import Array, Codes
 
 ERROR_FLOOR = 1e-16  # a perfect learner votes as one of this error: 18.4
+RENEWAL = 16  # rounds after which rounding errors of products are swept away
+MILD_VOTE = 1.0  # up to which cosh - sinh loses no digits worth mentioning
 
 
 def vote(error_q: float) -> float:
@@ -24,9 +27,22 @@ def vote(error_q: float) -> float:
 class ExponentialWeights:
     """q_i proportional to s_i exp(-y_i f(x_i)) (Definition 3.1), cell by cell.
 
-    A row's weight is kept relative to its cell's total of the round before, and the totals as
-    logarithms. No weight under- or overflows then, whatever the margin, and a cell of mass
-    exp(-1400) has its rows' shares at full precision.
+    A row's weight is kept relative to a recent total of its cell, and those totals as logarithms.
+    No weight under- or overflows then, whatever the margin, and a cell of mass exp(-1400) has its
+    rows' shares at full precision.
+
+    Parameters
+    ----------
+    y : array of -1 and +1
+    weight : array of shape (n_rows,)
+        The user's weights s, all positive.
+    index : array of shape (n_rows,)
+        Each row's cell; no cell is without rows.
+    n_cells : int
+    margin : array of shape (n_rows,), optional
+        The margin to start from; zero by default.
+    discrete : bool
+        Whether learners say -1 or +1 only; most rounds then need no exponential.
 
     Attributes
     ----------
@@ -37,47 +53,118 @@ class ExponentialWeights:
     """
 
     def __init__(
-        self, y: Array, weight: Array, index: Codes, n_cells: int, margin: Array | None = None
+        self,
+        y: Array,
+        weight: Array,
+        index: Codes,
+        n_cells: int,
+        margin: Array | None = None,
+        *,
+        discrete: bool = False,
     ) -> None:
         self.y = y
         self._weight = weight
         self._index = index
         self._n_cells = n_cells
+        self._discrete = discrete
+        self._passes = RowPasses(len(y))
         self._log_weight = np.log(weight)  # log s_i - y_i f(x_i)
         if margin is not None:
             self._log_weight -= y * margin
         self._log_weight_total = math.log(weight.sum())
         self._log_cell = np.full(n_cells, -np.inf)
         np.maximum.at(self._log_cell, index, self._log_weight)
-        self._relative = np.empty(len(y))
-        self._gather = np.empty(len(y))
-        self._weigh()
+        self._relative = np.empty(len(y))  # s_i exp(-y_i f(x_i) - log_cell)
+        self._rows = np.empty(len(y))  # y h between `errors` and `spread`, w otherwise
+        self._pending: float | None = None
+        self._renew()
 
-    def _weigh(self) -> None:
-        relative = np.take(self._log_cell, self._index, out=self._relative, mode="clip")
-        np.subtract(self._log_weight, relative, out=relative)
-        np.exp(relative, out=relative)
-        self._total = np.bincount(self._index, relative, self._n_cells)
+    def _renew(self) -> None:
+        """Bring the cells' totals near one, with relative weights fresh from the margin."""
+        self._set_total(self._exponentiate())
         self._log_cell = self._log_cell + np.log(self._total)
-        log_sum = float(np.logaddexp.reduce(self._log_cell))
-        self.log_mass = self._log_cell - log_sum
+        self._set_total(self._exponentiate())
+        self._since_renewal = 0
+
+    def _exponentiate(self) -> Array:
+        def part(rows: slice, _: Array) -> Array:
+            relative = self._relative[rows]
+            np.take(self._log_cell, self._index[rows], out=relative, mode="clip")
+            np.subtract(self._log_weight[rows], relative, out=relative)
+            np.exp(relative, out=relative)
+            return self._by_cell(rows, relative)
+
+        total: Array = np.sum(self._passes(part), axis=0)
+        return total
+
+    def _by_cell(self, rows: slice, values: Array) -> Array:
+        return np.asarray(np.bincount(self._index[rows], values, self._n_cells), dtype=float)
+
+    def _set_total(self, total: Array) -> None:
+        self._total = total
+        log_totals = self._log_cell + np.log(total)
+        log_sum = float(np.logaddexp.reduce(log_totals))
+        self.log_mass = log_totals - log_sum
         self.log_loss = log_sum - self._log_weight_total
 
     def spread(self, mass: Array) -> Array:
         """Row weights with the given cell masses: w_i = mass_c q_i / Q_c. Valid until the next."""
-        rows = np.take(mass / self._total, self._index, out=self._gather, mode="clip")
-        return np.multiply(rows, self._relative, out=rows)
+        scale = mass / self._total
 
-    def errors(self, agreement: Array) -> Array:
+        def part(rows: slice, scratch: Array) -> None:
+            w, relative = self._rows[rows], self._relative[rows]
+            if self._pending is not None:
+                relative *= self._step(self._pending, w, scratch)
+            np.take(scale, self._index[rows], out=w, mode="clip")
+            w *= relative
+
+        self._passes(part)
+        self._pending = None
+        return self._rows
+
+    def _step(self, vote: float, agreement: Array, out: Array) -> Array:
+        """exp(-vote y h); where y h is -1 or +1 that is cosh(vote) - sinh(vote) y h."""
+        if not self._discrete:
+            return np.exp(np.multiply(agreement, -vote, out=out), out=out)
+        np.multiply(agreement, -math.sinh(vote), out=out)
+        out += math.cosh(vote)
+        return out
+
+    def errors(self, h: Array) -> Array:
         """Each cell's share of mistakes: the mean of (1 - y h) / 2 within the cell, under q."""
-        mistakes = np.subtract(1.0, agreement, out=self._gather)
-        mistakes *= self._relative
-        return np.bincount(self._index, mistakes, self._n_cells) / (2 * self._total)
 
-    def add(self, vote: float, agreement: Array) -> None:
-        """Go from f to f + vote h, where ``agreement`` is y h."""
-        self._log_weight -= np.multiply(agreement, vote, out=self._gather)
-        self._weigh()
+        def part(rows: slice, scratch: Array) -> Array:
+            agreement = np.multiply(self.y[rows], h[rows], out=self._rows[rows])
+            mistakes = np.subtract(1.0, agreement, out=scratch)
+            mistakes *= self._relative[rows]
+            return self._by_cell(rows, mistakes)
+
+        self._mistaken = np.sum(self._passes(part), axis=0) / 2
+        share: Array = self._mistaken / self._total
+        return share
+
+    def add(self, vote: float) -> None:
+        """Go from f to f + vote h, for the h of the last call of `errors`."""
+        mild = vote <= MILD_VOTE and self._since_renewal < RENEWAL
+
+        def part(rows: slice, scratch: Array) -> Array | None:
+            agreement, relative = self._rows[rows], self._relative[rows]
+            self._log_weight[rows] -= np.multiply(agreement, vote, out=scratch)
+            if not mild or self._discrete:
+                return None
+            relative *= self._step(vote, agreement, scratch)
+            return self._by_cell(rows, relative)
+
+        totals = self._passes(part)
+        self._since_renewal += 1
+        if not mild:
+            self._renew()
+        elif self._discrete:  # the totals follow from the mistakes; the rows can wait for `spread`
+            right = self._total - self._mistaken
+            self._set_total(right * math.exp(-vote) + self._mistaken * math.exp(vote))
+            self._pending = vote
+        else:
+            self._set_total(np.sum([part for part in totals if part is not None], axis=0))
 
     def train_error(self) -> float:
         """Share of the user's weight on rows that the sign of f gets wrong; f = 0 says -1."""

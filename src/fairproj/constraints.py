@@ -107,7 +107,8 @@ class Together(Constraint):
         return [name for part in self.parts for name in part.names(cells)]
 
     def needed(self, cells: Cells) -> NDArray[np.bool_]:
-        return np.asarray([part.needed(cells) for part in self.parts]).any(axis=0)
+        needed: NDArray[np.bool_] = np.stack([part.needed(cells) for part in self.parts])
+        return np.asarray(needed.any(axis=0))
 
 
 @dataclass(frozen=True)

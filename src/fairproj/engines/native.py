@@ -56,8 +56,10 @@ def numbers(block: str, field: str) -> Array:
 
 def fold(block: str, change: Callable[[Array], Array]) -> str:
     """The tree with changed leaf values."""
-    values = " ".join(repr(float(value)) for value in change(numbers(block, "leaf_value")))
-    return re.sub(r"^leaf_value=.*$", f"leaf_value={values}", block, flags=re.MULTILINE)
+    start = block.index("leaf_value=") + len("leaf_value=")
+    end = block.index("\n", start)
+    values = change(np.array(block[start:end].split(), dtype=float))
+    return block[:start] + " ".join(map(repr, values.tolist())) + block[end:]
 
 
 def assemble(text: str, trees: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ import lightgbm as lgb
 import numpy as np
 from scipy import sparse
 
+from fairproj._rows import RowPasses
 from fairproj._validation import Array
 from fairproj.engines import native
 
@@ -86,40 +87,51 @@ class TreeEngine:
         exact_bins = _bins_by_column(matrix, max_bins)
         if exact_bins is not None:
             self._params["max_bin_by_feature"] = exact_bins
-        dataset = lgb.Dataset(
+        self._dataset = lgb.Dataset(
             matrix,
             params=self._params,
             categorical_feature=list(categorical),
             feature_name="auto" if feature_names is None else list(feature_names),
         )
-        self._booster = lgb.Booster(self._params, dataset)
-        self._score = np.zeros(n_rows)
+        self._passes = RowPasses(n_rows)
+        self._minus_y = (-y).astype(np.float32)
+        self._gradient, self._hessian = np.empty((2, n_rows), dtype=np.float32)
         self._value = np.empty(n_rows)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new run on the data binned already."""
+        self._booster = lgb.Booster(self._params, self._dataset)
+        self._score = np.zeros(len(self._y))
 
     def fit(self, w: Array) -> tuple[TreeLearner, Array]:
         # Weights of mean one: LightGBM's own thresholds are made for that scale.
-        hessian = np.multiply(w, len(w), out=self._value).astype(np.float32)
-        gradient = (self._value * -self._y).astype(np.float32)
-        if self._booster.update(fobj=lambda score, data: (gradient, hessian)):
+        def part(rows: slice, _: Array) -> None:
+            np.multiply(w[rows], len(w), out=self._hessian[rows], casting="same_kind")
+            np.multiply(self._hessian[rows], self._minus_y[rows], out=self._gradient[rows])
+
+        self._passes(part)
+        if self._booster.update(fobj=lambda score, data: (self._gradient, self._hessian)):
             return self.constant(float(w @ self._y))
         self._booster.eval_train(self._read_score)
-        return TreeLearner(self._booster.num_trees() - 1), self._said(self._value)
+        return TreeLearner(self._booster.num_trees() - 1), self._value
 
     def _read_score(self, score: Array, data: lgb.Dataset) -> tuple[str, float, bool]:
         """The training score is the sum of the trees' values so far; the newest is what it grew by.
 
         This is LightGBM's public way to the score in double precision; the metric is not used.
         """
-        np.subtract(score, self._score, out=self._value)
-        self._score[:] = score
+
+        def part(rows: slice, _: Array) -> None:
+            value = np.subtract(score[rows], self._score[rows], out=self._value[rows])
+            self._score[rows] = score[rows]
+            say(value, self._votes, out=value)
+
+        self._passes(part)
         return "unused", 0.0, False
 
-    def _said(self, value: Array) -> Array:
-        return say(value, self._votes)
-
     def constant(self, h: float) -> tuple[TreeLearner, Array]:
-        said = self._said(np.array([h]))
-        return TreeLearner(None, float(h)), np.broadcast_to(said, len(self._y))
+        return TreeLearner(None, h), np.full(len(self._y), say(np.array([h]), self._votes)[0])
 
     def ensemble(self, learners: Sequence[TreeLearner], votes: Sequence[float]) -> TreeEnsemble:
         text = self._booster.model_to_string()
@@ -132,7 +144,7 @@ class TreeEngine:
             else:
                 block = grown[learner.tree]
             trees.append(
-                native.fold(block, lambda value, vote=vote: vote * self._said(value))  # type: ignore[misc]
+                native.fold(block, lambda value, vote=vote: vote * say(value, self._votes))  # type: ignore[misc]
             )
         earlier = [] if self._before is None else self._before.votes
         return TreeEnsemble(native.assemble(text, trees), [*earlier, *votes])
@@ -183,12 +195,12 @@ class TreeEnsemble:
         return total / total.sum() if total.sum() > 0 else total
 
 
-def say(value: Array, votes: Votes) -> Array:
+def say(value: Array, votes: Votes, out: Array | None = None) -> Array:
     """h from a leaf's value: its sign, or itself."""
     if votes == "confidence":
         # A pure leaf may come out as 1 - 1e-15; a learner without mistakes must be seen as such.
-        return np.clip(value * (1 + 1e-12), -1.0, 1.0)
-    return np.where(value > _NO_SIGN, 1.0, -1.0)
+        return np.clip(np.multiply(value, 1 + 1e-12, out=out), -1.0, 1.0, out=out)
+    return np.copysign(1.0, np.subtract(value, _NO_SIGN, out=out), out=out)
 
 
 _EXACT: dict[str, Any] = {
@@ -233,7 +245,7 @@ def _bins_by_column(matrix: Matrix, max_bins: int) -> list[int] | None:
     """
     if sparse.issparse(matrix) or not matrix.size:
         return None
-    sample = matrix[:: max(1, len(matrix) // 2000)]
+    sample = matrix[:: max(1, len(matrix) // (4 * max_bins))]
     lowest = np.fmin.reduce(matrix, axis=0, initial=0.0)
     bins = [max_bins] * matrix.shape[1]
     for column in range(matrix.shape[1]):

@@ -1,0 +1,206 @@
+"""Every statement of a certificate, recomputed from the model's own predictions by plain NumPy."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+import oracles
+from conftest import make_sample
+from fairproj import FairProjClassifier, History
+from fairproj._certificate import log_bounds
+from fairproj.constraints import BY_NAME
+
+CONSTRAINTS = sorted(BY_NAME)
+
+
+def features_by_hand(name, y, groups):
+    """g of every row, from the definition."""
+    events = {
+        "demographic_parity": [np.ones(len(y), bool)],
+        "equal_opportunity": [y > 0],
+        "true_positive_rate_parity": [y > 0],
+        "false_positive_rate_parity": [y < 0],
+        "equalized_odds": [y > 0, y < 0],
+    }[name]
+    values = np.unique(groups)
+    return np.column_stack(
+        [
+            event * ((groups == b) * 1.0 - (groups == a))
+            for event in events
+            for i, a in enumerate(values)
+            for b in values[i + 1 :]
+        ]
+    )
+
+
+def check_run(model, X, y, groups, sample_weight, g, epsilon):
+    """Walk through the rounds with nothing but the learners' predictions."""
+    rate = model.learning_rate
+    margin = np.zeros(len(y))
+    total = sample_weight.sum()
+    loss = np.sum(sample_weight * np.exp(-y * margin)) / total
+    sums = {"edge": 0.0, "tv": 0.0, "cost": 0.0}
+    premise = True
+    staged = model.staged_decision_function(X)
+    columns = model.history_.columns
+    for t, (record, after) in enumerate(zip(model.history_, staged, strict=True)):
+        q = oracles.exponential_weights(y, margin, sample_weight)
+        lam = np.array(record.multipliers)
+        w = q * np.exp(-g @ lam) if g.shape[1] else q
+        w = w / w.sum()
+        assert (np.abs(w @ g) <= epsilon + 1e-9).all()
+        np.testing.assert_allclose(w @ g, record.balance, atol=1e-9)
+        np.testing.assert_allclose(q @ g, record.balance_q, atol=1e-9)
+        h = (after - margin) / record.vote
+        assert (np.abs(h) <= 1 + 1e-6).all()
+        edge_q, edge_w = q @ (y * h) / 2, w @ (y * h) / 2
+        kl, tv = oracles.kl(w, q), np.abs(w - q).sum() / 2
+        cost = np.sqrt(max(kl, 0) / 2)
+        assert np.isclose(edge_q, record.edge_q, atol=1e-9)
+        assert np.isclose(edge_w, record.edge_w, atol=1e-9)
+        assert np.isclose(kl, record.kl, atol=1e-9)
+        assert np.isclose(tv, record.tv, atol=1e-9)
+        assert abs(edge_w - edge_q) <= tv + 1e-10 <= cost + 2e-10  # edge transfer
+        full_vote = 0.5 * np.log((1 + 2 * edge_q) / (1 - 2 * edge_q))
+        assert np.isclose(record.vote, rate * full_vote, rtol=1e-6)
+        new_loss = np.sum(sample_weight * np.exp(-y * after)) / total
+        factor = q @ np.exp(-record.vote * y * h)
+        assert np.isclose(new_loss, loss * factor, rtol=1e-9)  # recursion
+        if model.votes == "discrete" and rate == 1:
+            assert np.isclose(factor, np.sqrt(1 - 4 * edge_q**2), rtol=1e-9)
+        else:
+            assert factor <= np.exp(-2 * rate * edge_q**2) + 1e-12
+        assert np.isclose(np.log(new_loss), record.log_exp_loss, atol=1e-9)
+        premise = premise and edge_w > cost
+        sums["edge"] += edge_q**2
+        sums["tv"] += max(0, edge_w - tv) ** 2
+        sums["cost"] += max(0, edge_w - cost) ** 2
+        for name, value in sums.items():
+            bound = np.exp(-2 * rate * value)
+            assert new_loss <= bound + 1e-9
+            assert np.isclose(columns[f"bound_{name}"][t], bound, rtol=1e-6)
+        theorem = columns["bound_theorem"][t]
+        assert np.isnan(theorem) if not premise else np.isclose(theorem, bound, rtol=1e-6)
+        margin, loss = after, new_loss
+    certificate = model.certificate_
+    assert certificate.holds
+    assert certificate.n_rounds == len(model.history_)
+    assert np.isclose(certificate.exp_loss, loss, rtol=1e-9)
+    wrong = np.where(margin > 0, 1, -1) != y
+    assert np.isclose(certificate.train_error, sample_weight[wrong].sum() / total, atol=1e-12)
+    assert (certificate.bound_theorem is None) == (not premise)
+
+
+@pytest.mark.parametrize("votes", ["discrete", "confidence"])
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_every_round_and_every_bound(votes, constraint, n_groups):
+    X, y, groups = make_sample(900, n_groups=n_groups, seed=n_groups)
+    model = FairProjClassifier(constraint, epsilon=0.05, n_estimators=25, votes=votes)
+    model.fit(X, y, sensitive_features=groups)
+    assert (model.history_.columns["kl"] > 0).any()
+    g = features_by_hand(constraint, y, groups)
+    check_run(model, X, y, groups, np.ones(len(y)), g, 0.05)
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10**6),
+    constraint=st.sampled_from(CONSTRAINTS),
+    votes=st.sampled_from(["discrete", "confidence"]),
+    epsilon=st.sampled_from([0.0, 0.03, 0.2, 0.6]),
+    learning_rate=st.sampled_from([1.0, 0.3]),
+    max_leaf_nodes=st.sampled_from([None, 6]),
+)
+def test_random_runs(seed, constraint, votes, epsilon, learning_rate, max_leaf_nodes):
+    X, y, groups = make_sample(500, n_groups=2 + seed % 2, seed=seed)
+    weight = np.random.default_rng(seed).uniform(0.2, 3, len(y))
+    model = FairProjClassifier(
+        constraint,
+        epsilon,
+        n_estimators=12,
+        votes=votes,
+        learning_rate=learning_rate,
+        max_leaf_nodes=max_leaf_nodes,
+    )
+    model.fit(X, y, sensitive_features=groups, sample_weight=weight)
+    g = features_by_hand(constraint, y, groups)
+    check_run(model, X, y, groups, weight, g, epsilon)
+
+
+@pytest.mark.parametrize("votes", ["discrete", "confidence"])
+def test_a_scikit_learn_learner_has_the_same_certificate(votes):
+    X, y, groups = make_sample(400)
+    model = FairProjClassifier(
+        "equalized_odds", 0.05, estimator=LogisticRegression(), n_estimators=6, votes=votes
+    ).fit(X, y, sensitive_features=groups)
+    g = features_by_hand("equalized_odds", y, groups)
+    check_run(model, X, y, groups, np.ones(len(y)), g, 0.05)
+
+
+def test_many_rounds_do_not_drift():
+    """The weights are products for many rounds at a time; the loss must stay exact."""
+    X, y, groups = make_sample(500)
+    model = FairProjClassifier(epsilon=0.45, n_estimators=600).fit(X, y, sensitive_features=groups)
+    assert len(model.history_) == 600
+    loss = np.mean(np.exp(-y * model.decision_function(X)))
+    assert np.isclose(model.certificate_.log_exp_loss, np.log(loss), atol=1e-11)
+
+
+def test_a_certificate_can_fail():
+    """Negative control: the check is no tautology."""
+    edge = np.full(3, 0.2)
+    bounds = log_bounds(edge, edge, np.full(3, 0.05), np.full(3, 0.04))
+    assert np.isclose(bounds["theorem"][-1], -2 * 3 * 0.15**2)
+    assert np.isnan(log_bounds(edge, edge, np.array([0.1, 0.3, 0.1]), edge)["theorem"][1:]).all()
+    X, y, groups = make_sample(300)
+    model = FairProjClassifier(epsilon=0.05, n_estimators=5).fit(X, y, sensitive_features=groups)
+    assert model.certificate_.holds
+    assert not replace(model.certificate_, exp_loss=1.5).holds
+    assert not replace(model.certificate_, edge_transfer_rounds=4).holds
+    assert not replace(model.certificate_, balanced_rounds=4).holds
+    assert not replace(model.certificate_, train_error=0.99).holds
+
+
+def test_what_it_says():
+    X, y, groups = make_sample(900)
+    loose = FairProjClassifier(None, n_estimators=5).fit(X, y).certificate_
+    assert loose.premise_rounds == 5
+    assert loose.bound_theorem == loose.bound_cost == loose.bound_edge
+    tight = FairProjClassifier("demographic_parity", 0.0).fit(X, y, sensitive_features=groups)
+    text = str(tight.certificate_)
+    assert "does not apply" in text
+    assert f"held in {tight.certificate_.premise_rounds} of {len(tight.history_)} rounds" in text
+    assert "says nothing about" in text
+    html = tight.certificate_._repr_html_()
+    assert html.count("<tr>") == len(tight.certificate_.rows())
+    assert json.loads(json.dumps(tight.certificate_.to_dict()))["n_rounds"] == len(tight.history_)
+
+
+def test_a_vacuous_bound_is_called_vacuous():
+    X, y, groups = make_sample(300)
+    certificate = (
+        FairProjClassifier(n_estimators=3).fit(X, y, sensitive_features=groups).certificate_
+    )
+    assert "(vacuous)" not in str(replace(certificate, bound_cost=0.9, bound_tv=0.9))
+    assert "1 (vacuous)" in str(replace(certificate, bound_cost=1.0))
+
+
+def test_history_as_table_and_json():
+    X, y, groups = make_sample(300)
+    model = FairProjClassifier("equalized_odds", [0.15, 0.2], n_estimators=7)
+    history = model.fit(X, y, sensitive_features=groups).history_
+    frame = history.to_frame()
+    assert list(frame.index) == list(range(1, 8))
+    assert frame["edge_q"].iloc[2] == history[2].edge_q
+    assert frame["balance[1 - 0 | positive]"].iloc[0] == history[0].balance[0]
+    assert frame.filter(like="multipliers").shape == (7, 2)
+    again = History.from_json(history.to_json())
+    assert again == history
+    assert history.epsilon == (0.15, 0.2)
+    assert "7 rounds" in repr(history)

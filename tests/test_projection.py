@@ -1,0 +1,242 @@
+"""The projection against other solvers, and its properties as statements of mathematics."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import oracles
+from fairproj import project
+from fairproj._projection import ProjectionError, Projector, _solve
+
+EVENTS = {"all": [(0, 1)], "positive": [(1,)], "odds": [(1,), (0,)]}
+
+
+def pair_features(n_groups, events):
+    """All pairs of groups; cell 2 g + l is group g with label l."""
+    columns = []
+    for event in events:
+        for a, b in combinations(range(n_groups), 2):
+            column = np.zeros(2 * n_groups)
+            for label in event:
+                column[2 * b + label], column[2 * a + label] = 1.0, -1.0
+            columns.append(column)
+    return np.array(columns).T
+
+
+@st.composite
+def problems(draw, most_groups=5):
+    """Masses, features of pairs of groups, slack."""
+    n_groups = draw(st.integers(2, most_groups))
+    features = pair_features(n_groups, EVENTS[draw(st.sampled_from(sorted(EVENTS)))])
+    raw = draw(arrays(float, 2 * n_groups, elements=st.floats(0.001, 1)))
+    epsilon = draw(st.sampled_from([0.0, 0.001, 0.02, 0.1, 0.3]))
+    return raw / raw.sum(), features, np.full(features.shape[1], epsilon)
+
+
+@given(problems())
+def test_the_projection_is_a_feasible_distribution(problem):
+    mass, features, epsilon = problem
+    w = project(np.log(mass), features, epsilon)
+    assert np.isclose(w.mass.sum(), 1, atol=1e-12)
+    assert (np.abs(w.mass @ features) <= epsilon + 1e-9).all()
+    np.testing.assert_allclose(w.balance, w.mass @ features, atol=1e-14)
+    np.testing.assert_allclose(w.mass, mass * w.factors, rtol=1e-9)
+
+
+@given(problems())
+def test_kl_and_tv_are_what_their_names_say(problem):
+    mass, features, epsilon = problem
+    w = project(np.log(mass), features, epsilon)
+    assert np.isclose(w.kl, oracles.kl(w.mass, mass), atol=1e-12)
+    assert np.isclose(w.tv, np.abs(w.mass - mass).sum() / 2, atol=1e-12)
+    assert w.fairness_cost == np.sqrt(w.kl / 2)
+    assert w.tv <= w.fairness_cost + 1e-12  # Pinsker
+
+
+@given(problems())
+def test_strong_duality(problem):
+    """KL = -log Z - sum eps |lam| (Lemma 4.1), and complementary slackness."""
+    mass, features, epsilon = problem
+    w = project(np.log(mass), features, epsilon)
+    log_z = np.log(np.sum(mass * np.exp(-features @ w.multipliers)))
+    assert np.isclose(w.kl, -log_z - epsilon @ np.abs(w.multipliers), atol=1e-9)
+    tight = w.multipliers != 0
+    expected = epsilon * np.sign(w.multipliers)
+    np.testing.assert_allclose(w.balance[tight], expected[tight], atol=1e-9)
+
+
+@given(problems())
+def test_inside_the_set_nothing_changes(problem):
+    mass, features, _ = problem
+    epsilon = np.abs(mass @ features) + 1e-12
+    w = project(np.log(mass), features, epsilon)
+    assert w.kl == w.tv == 0
+    assert not w.multipliers.any()
+    np.testing.assert_array_equal(w.mass, np.exp(np.log(mass)))
+
+
+@given(problems())
+def test_projecting_twice_is_projecting_once(problem):
+    mass, features, epsilon = problem
+    once = project(np.log(mass), features, epsilon)
+    twice = project(np.log(once.mass), features, epsilon)
+    np.testing.assert_allclose(twice.mass, once.mass, atol=1e-9)
+
+
+@given(problems(), st.randoms(use_true_random=False))
+def test_pythagorean_inequality(problem, random):
+    """KL(p || q) >= KL(p || w) + KL(w || q) for every feasible p."""
+    mass, features, epsilon = problem
+    w = project(np.log(mass), features, epsilon).mass
+    other = np.random.default_rng(random.getrandbits(32)).dirichlet(np.ones(len(mass)))
+    p = project(np.log(other), features, epsilon).mass
+    assert oracles.kl(p, mass) >= oracles.kl(p, w) + oracles.kl(w, mass) - 1e-8
+
+
+@given(problems(most_groups=2))
+def test_swapping_the_groups_flips_the_multipliers(problem):
+    mass, features, epsilon = problem
+    swap = [2, 3, 0, 1]
+    one = project(np.log(mass), features, epsilon)
+    other = project(np.log(mass[swap]), features, epsilon)
+    np.testing.assert_allclose(other.multipliers, -one.multipliers, atol=1e-9)
+    np.testing.assert_allclose(other.mass, one.mass[swap], atol=1e-9)
+
+
+@given(problems(), st.randoms(use_true_random=False))
+def test_order_and_splits_of_cells_do_not_matter(problem, random):
+    """A cell is as good as any rows it is made of, in any order."""
+    mass, features, epsilon = problem
+    rng = np.random.default_rng(random.getrandbits(32))
+    whole = project(np.log(mass), features, epsilon)
+    rows = np.repeat(np.arange(len(mass)), rng.integers(1, 5, len(mass)))
+    rows = rng.permutation(rows)
+    share = rng.uniform(0.1, 1, len(rows))
+    share /= np.bincount(rows, share, len(mass))[rows]
+    split = project(np.log(mass[rows] * share), features[rows], epsilon)
+    np.testing.assert_allclose(
+        np.bincount(rows, split.mass, len(mass)), whole.mass, atol=1e-9, rtol=1e-7
+    )
+    np.testing.assert_allclose(split.log_factors, whole.log_factors[rows], atol=1e-6)
+    assert np.isclose(split.kl, whole.kl, atol=1e-9)
+
+
+@given(problems())
+def test_the_starting_point_does_not_matter(problem):
+    mass, features, epsilon = problem
+    cold = project(np.log(mass), features, epsilon)
+    warm = project(np.log(mass), features, epsilon, start=np.linspace(-2, 3, len(epsilon)))
+    np.testing.assert_allclose(warm.mass, cold.mass, atol=1e-9)
+
+
+@settings(max_examples=50)
+@given(problems(most_groups=4))
+def test_closed_form_newton_the_papers_solvers_and_a_conic_solver_agree(problem):
+    mass, features, epsilon = problem
+    mine = project(np.log(mass), features, epsilon)
+    if (np.abs(mass @ features) > epsilon).any() and epsilon.all():
+        newton, _ = _solve(np.log(mass), features, epsilon, np.zeros(len(epsilon)))
+        tilted = mass * np.exp(-features @ newton)
+        np.testing.assert_allclose(tilted / tilted.sum(), mine.mass, atol=1e-9)
+    split, _ = oracles.project_by_splitting(mass, features, epsilon)
+    np.testing.assert_allclose(split, mine.mass, atol=2e-4)
+    smooth, _ = oracles.project_by_smoothing(mass, features, epsilon)
+    np.testing.assert_allclose(smooth, mine.mass, atol=2e-3)
+    status, value, conic = oracles.project_by_cvxpy(mass, features, epsilon)
+    assume(status == "optimal")
+    np.testing.assert_allclose(conic, mine.mass, atol=1e-5)
+    assert abs(value - mine.kl) < 1e-8
+    assert mine.kl <= value + 1e-9  # feasible and not worse: optimal
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.1])
+def test_kl_is_exact_to_1e_9_against_the_conic_solver(epsilon):
+    rng = np.random.default_rng(0)
+    compared = 0
+    for _ in range(20):
+        features = pair_features(4, EVENTS["odds"])
+        mass = rng.dirichlet(np.full(8, 5.0))
+        mine = project(np.log(mass), features, np.full(12, epsilon))
+        status, value, _ = oracles.project_by_cvxpy(mass, features, np.full(12, epsilon))
+        if status == "optimal":
+            compared += 1
+            assert abs(mine.kl - value) < 1e-9
+    assert compared >= 15
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 6])
+@pytest.mark.parametrize("event", sorted(EVENTS))
+@pytest.mark.parametrize("epsilon", [0.0, 1e-6, 0.05])
+@pytest.mark.parametrize("smallest", [1e-300, np.exp(-1400)])
+def test_vanishing_masses(n_groups, event, epsilon, smallest):
+    log_mass = np.zeros(2 * n_groups)
+    log_mass[1::2] = -1400.0 if smallest == 0 else np.log(smallest)
+    log_mass[1] = 0.0
+    log_mass -= np.logaddexp.reduce(log_mass)
+    features = pair_features(n_groups, EVENTS[event])
+    slack = np.full(features.shape[1], epsilon)
+    w = project(log_mass, features, slack)
+    assert np.isfinite(w.mass).all()
+    assert np.isclose(w.mass.sum(), 1)
+    assert (np.abs(w.balance) <= slack + 1e-9).all()
+    log_z = np.logaddexp.reduce(log_mass - features @ w.multipliers)
+    assert np.isclose(w.kl, -log_z - slack @ np.abs(w.multipliers), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.05])
+def test_two_hundred_cells_and_a_hundred_constraints(epsilon):
+    rng = np.random.default_rng(0)
+    mass, feasible = rng.dirichlet(np.ones(200), size=2)
+    features = rng.choice([-1.0, 0.0, 1.0], size=(200, 100))
+    features -= feasible @ features
+    w = project(np.log(mass), features, np.full(100, epsilon))
+    assert (np.abs(w.balance) <= epsilon + 1e-9).all()
+    log_z = np.log(np.sum(mass * np.exp(-features @ w.multipliers)))
+    assert np.isclose(w.kl, -log_z - epsilon * np.abs(w.multipliers).sum(), atol=1e-9)
+
+
+def test_one_slack_for_each_constraint_and_features_of_any_scale():
+    mass = np.array([0.1, 0.4, 0.3, 0.2])
+    features = pair_features(2, EVENTS["odds"])
+    epsilon = np.array([0.02, 0.15])
+    w = project(np.log(mass), features, epsilon)
+    assert (np.abs(w.balance) <= epsilon + 1e-9).all()
+    scale = np.array([1000.0, 0.001])
+    scaled = project(np.log(mass), features * scale, epsilon * scale)
+    np.testing.assert_allclose(scaled.mass, w.mass, atol=1e-9)
+
+
+def test_the_closed_form_solves_the_papers_quadratic():
+    """(1-eps) P x^2 - eps N x - (1+eps) M = 0 with x = exp(-lam)."""
+    plus, minus, none, epsilon = 0.6, 0.1, 0.3, 0.2
+    features = np.array([[1.0], [-1.0], [0.0]])
+    w = project(np.log([plus, minus, none]), features, np.array([epsilon]))
+    x = np.exp(-w.multipliers[0])
+    assert abs((1 - epsilon) * plus * x**2 - epsilon * none * x - (1 + epsilon) * minus) < 1e-12
+    assert w.n_steps == 0
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        np.array([[1.0], [0.5], [0.3], [0.2]]),  # all on one side
+        np.array([[1.0, 0.0], [1.0, -1.0], [1.0, 1.0], [1.0, -1.0]]),
+    ],
+)
+def test_an_infeasible_set_is_said_to_be_infeasible(features):
+    with pytest.raises(ProjectionError, match="no distribution"):
+        project(np.log(np.full(4, 0.25)), features, np.full(features.shape[1], 0.1))
+
+
+def test_a_projector_can_be_used_again():
+    features = pair_features(3, EVENTS["odds"])
+    projector = Projector(features, np.full(6, 0.02))
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        mass = rng.dirichlet(np.ones(6))
+        fresh = project(np.log(mass), features, np.full(6, 0.02))
+        np.testing.assert_array_equal(projector(np.log(mass)).mass, fresh.mass)
