@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -229,7 +229,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._check_same_sample(sample, weights)
         self.classes_ = sample.classes
         self.group_values_ = sample.groups.values
-        self._train(self._engine(sample, before), weights, sample, before)
+        engine = self._engine(sample, before)
+        # The engine has binned what it needs: a matrix made here must not outlive that.
+        self._train(engine, weights, replace(sample, X=None), before)
         if self.history_.stop_reason is StopReason.FALLBACK:
             warnings.warn(
                 f"{StopReason.FALLBACK.value}; raise epsilon (now {self.epsilon}) or use stronger "
@@ -285,15 +287,17 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(X):
                 raise ValueError("X has 0 rows; at least one is required")
             return X
+        door.refuse_complex(X)
         if self.estimator is None:
-            return validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite="allow-nan",
-                reset=reset,
-            )
+            with door.text_explained():
+                return validate_data(
+                    self,
+                    X,
+                    accept_sparse="csr",
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite="allow-nan",
+                    reset=reset,
+                )
         return validate_data(
             self,
             X,

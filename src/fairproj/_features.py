@@ -104,23 +104,31 @@ class FeatureEncoder:
         return index
 
     def _frame_matrix(self, frame: nw.DataFrame[Any]) -> Matrix:
-        dtypes = {frame[:, position].dtype for position in range(len(self._names))}
-        dtype = np.float32 if dtypes <= {nw.Float32} else np.float64
-        matrix = np.empty((len(frame), len(self._names)), dtype=dtype, order="F")
-        for position, name in enumerate(self._names):
-            if position in self._categories:
-                matrix[:, position] = _codes(_plain(frame[:, position]), self._categories[position])
-            else:
-                matrix[:, position] = _to_numbers(frame[:, position], name)
-        infinite = [
-            name for position, name in enumerate(self._names) if np.isinf(matrix[:, position]).any()
-        ]
+        dtypes: set[Any] = {frame[:, position].dtype for position in range(len(self._names))}
+        matrix = None
+        if dtypes in ({nw.Float32}, {nw.Float64}) and not self._categories:
+            matrix = frame.to_numpy()  # no copy where the frame is one block
+        if matrix is None or matrix.dtype.kind != "f":
+            matrix = np.empty((len(frame), len(self._names)), order="F")
+            for position in range(len(self._names)):
+                matrix[:, position] = self._column(frame[:, position], position)
+        self._check_finite(matrix)
+        return matrix
+
+    def _column(self, series: nw.Series[Any], position: int) -> NDArray[np.float64]:
+        if position in self._categories:
+            return _codes(_plain(series), self._categories[position])
+        return _to_numbers(series, self._names[position])
+
+    def _check_finite(self, matrix: Matrix) -> None:
+        # The extremes of each column tell, without an array of the size of X.
+        lowest, highest = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
+        infinite = [self._names[i] for i in np.flatnonzero(np.isinf(lowest) | np.isinf(highest))]
         if infinite:
             raise ValueError(
                 f"Input X contains infinity in column {listing(infinite)}; use missing values or "
                 "large finite numbers instead"
             )
-        return matrix
 
     def _chosen(self) -> set[int] | None:
         """Positions of the columns the user calls categorical; None: decide by their types."""

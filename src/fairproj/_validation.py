@@ -6,7 +6,8 @@ and the next step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,28 @@ def take_rows(X: Any, rows: Codes) -> Any:
     if sparse.issparse(X):
         return X.tocsr()[rows]
     return np.asarray(X)[rows]
+
+
+def refuse_complex(X: Any) -> None:
+    kind = getattr(getattr(X, "dtype", None), "kind", None)
+    if kind == "c":
+        raise ValueError(
+            "Complex data not supported: X holds complex numbers; split them into real columns"
+        )
+
+
+@contextmanager
+def text_explained() -> Iterator[None]:
+    """Turn NumPy's complaint about text in an array into what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        raise ValueError(
+            f"X is an array that holds text ({error}); pass a data frame, whose text columns are "
+            "read as categories, or turn the text into numbers"
+        ) from None
 
 
 def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from fairproj._validation import Array
@@ -143,8 +143,10 @@ def seeded(estimator: Any, random_state: np.random.RandomState) -> Any:
 
 def check_estimator_fits(estimator: Any, votes: Votes) -> None:
     name = type(estimator).__name__
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "predict"):
-        raise TypeError(f"estimator must be a scikit-learn classifier, got {estimator!r}")
+    if not is_classifier(estimator):
+        raise TypeError(
+            f"estimator must be a classifier, got {name}; give a scikit-learn classifier"
+        )
     if not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(
             f"estimator {name} does not take sample_weight in fit, and boosting works through "

@@ -101,10 +101,18 @@ class TreeEngine:
 
     def reset(self) -> None:
         """Start a new run on the data binned already."""
-        self._booster = lgb.Booster(self._params, self._dataset)
+        data = self._dataset.construct()
+        n_features = data.num_feature()
+        self._splits = any(data.feature_num_bin(column) > 1 for column in range(n_features))
+        if not self._splits:  # LightGBM refuses such data; any other will do to hold constants
+            data = lgb.Dataset(np.arange(2.0 * n_features).reshape(2, -1), params=self._params)
+        self._booster = lgb.Booster(self._params, data)
         self._score = np.zeros(len(self._y))
 
     def fit(self, w: Array) -> tuple[TreeLearner, Array]:
+        if not self._splits:
+            return self.constant(float(w @ self._y))
+
         # Weights of mean one: LightGBM's own thresholds are made for that scale.
         def part(rows: slice, _: Array) -> None:
             np.multiply(w[rows], len(w), out=self._hessian[rows], casting="same_kind")

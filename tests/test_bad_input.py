@@ -1,0 +1,333 @@
+"""Bad input gets one sentence that names what was found, what is wanted and what to do."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from conftest import make_sample
+from fairproj import FairProjClassifier
+from fairproj.constraints import FunctionConstraint
+
+X, Y, GROUPS = make_sample(60)
+FRAME = pd.DataFrame(X, columns=list("abcde"))
+Y_WORDS = np.where(Y > 0, "yes", "no")
+
+
+def changed(array, position, value, dtype=None):
+    array = np.array(array, dtype=dtype or array.dtype)
+    array[position] = value
+    return array
+
+
+def fit(model=None, X=X, y=Y, groups=GROUPS, **kwargs):
+    return (model or FairProjClassifier(n_estimators=3)).fit(
+        X, y, sensitive_features=groups, **kwargs
+    )
+
+
+def with_column(values):
+    return FRAME.assign(f=values)
+
+
+TABLE = {
+    "NaN in labels": (
+        lambda: fit(y=changed(Y, 3, np.nan, float)),
+        "Input y contains NaN: 1 of 60 labels are missing; drop those rows",
+    ),
+    "None in labels": (
+        lambda: fit(y=changed(Y_WORDS, 3, None, object)),
+        "Input y contains NaN: 1 of 60 labels are missing",
+    ),
+    "infinite label": (
+        lambda: fit(y=changed(Y, 3, np.inf, float)),
+        "Input y contains infinity: 1 of 60 labels; labels must be two finite",
+    ),
+    "no labels": (lambda: fit(y=None), "requires y to be passed, but the target y is None"),
+    "one class": (lambda: fit(y=np.ones(60)), r"y must hold two classes, found one class \(1.0\)"),
+    "three classes": (
+        lambda: fit(y=np.arange(60) % 3),
+        r"Only binary classification is supported. y has 3 classes \(0, 1, 2\); keep two",
+    ),
+    "real-valued labels": (lambda: fit(y=X[:, 0]), "Unknown label type: continuous"),
+    "labels of another length": (
+        lambda: fit(y=Y[:50], groups=GROUPS[:50]),
+        "X has 60 rows and y has 50; they must be equal",
+    ),
+    "groups of another length": (
+        lambda: fit(groups=GROUPS[:50]),
+        "sensitive_features has 50 rows and X has 60; they must be equal",
+    ),
+    "weights of another length": (
+        lambda: fit(sample_weight=np.ones(3)),
+        "sample_weight has 3 entries and X has 60 rows",
+    ),
+    "unknown constraint": (
+        lambda: fit(FairProjClassifier("equal_opportunities")),
+        "constraints='equal_opportunities' is unknown; use one of 'demographic_parity', "
+        "'equal_opportunity', 'true_positive_rate_parity', 'false_positive_rate_parity', "
+        "'equalized_odds', a Constraint object",
+    ),
+    "constraint of another type": (
+        lambda: fit(FairProjClassifier(object())),
+        "constraints must be a name .*, a Constraint object, an array or None, got object",
+    ),
+    "constraint array of another length": (
+        lambda: fit(FairProjClassifier(np.ones((5, 2)))),
+        r"constraints is an array of shape \(5, 2\); it must have .* each of the 60 rows of X",
+    ),
+    "constraint array with NaN": (
+        lambda: fit(FairProjClassifier(np.full(60, np.nan))),
+        "constraints has missing or infinite entries",
+    ),
+    "constraint that cannot be met": (
+        lambda: fit(FairProjClassifier(np.ones(60))),
+        "no distribution on these groups and labels satisfies every constraint; raise epsilon",
+    ),
+    "negative epsilon": (
+        lambda: fit(FairProjClassifier(epsilon=-0.1)),
+        "epsilon must be zero or more, got -0.1",
+    ),
+    "NaN epsilon": (
+        lambda: fit(FairProjClassifier(epsilon=np.nan)),
+        "epsilon must be zero or more",
+    ),
+    "epsilon in words": (
+        lambda: fit(FairProjClassifier(epsilon="small")),
+        "epsilon must be a number or a sequence of numbers, got 'small'",
+    ),
+    "epsilons for other constraints": (
+        lambda: fit(FairProjClassifier("equalized_odds", [0.1, 0.1, 0.1])),
+        r"one for each of the 2 constraints \('1 - 0 \| positive', '1 - 0 \| negative'\); got 3",
+    ),
+    "negative weight": (
+        lambda: fit(sample_weight=changed(np.ones(60), 0, -1.0)),
+        "Negative values in data passed to `sample_weight`: 1 of 60; weights must be zero or more",
+    ),
+    "all weights zero": (
+        lambda: fit(sample_weight=np.zeros(60)),
+        "sample_weight is zero for every row",
+    ),
+    "weight on one class only": (
+        lambda: fit(sample_weight=(Y > 0) * 1.0),
+        "rows of positive sample_weight must hold two classes, found one",
+    ),
+    "infinite weight": (
+        lambda: fit(sample_weight=changed(np.ones(60), 0, np.inf)),
+        "sample_weight has missing or infinite entries",
+    ),
+    "weights in a table": (
+        lambda: fit(sample_weight=np.ones((60, 2))),
+        r"Sample weights must be 1D array or scalar, got shape \(60, 2\)",
+    ),
+    "empty cell": (
+        lambda: fit(groups=np.where(Y > 0, "a", np.where(X[:, 0] > 0, "a", "b"))),
+        "group 'b' with label 1 has no rows, and the constraint needs some; merge this group with "
+        r"another or drop it \(rows of the cells needed: group 'a' with label 1: \d+, group 'b' "
+        r"with label 1: 0\)",
+    ),
+    "groups with NaN": (
+        lambda: fit(groups=changed(GROUPS, [1, 2], np.nan, float)),
+        "sensitive_features has 2 missing values; every row needs a group: drop those rows or fill "
+        "them with a value of their own",
+    ),
+    "a named group column with None": (
+        lambda: fit(groups=pd.DataFrame({"sex": changed(GROUPS, 0, None, object)})),
+        "sensitive feature 'sex' has 1 missing values",
+    ),
+    "groups in three dimensions": (
+        lambda: fit(groups=np.zeros((60, 1, 1))),
+        "sensitive_features must be one column or a table of columns, got an array of 3",
+    ),
+    "groups given twice": (
+        lambda: fit(FairProjClassifier(sensitive_columns=[0])),
+        "groups are given twice, by sensitive_columns and by sensitive_features; use one",
+    ),
+    "sensitive column not in X": (
+        lambda: fit(FairProjClassifier(sensitive_columns="sex"), X=FRAME, groups=None),
+        "sensitive_columns names 'sex', which X does not have; its columns are 'a', 'b'",
+    ),
+    "sensitive column by name in an array": (
+        lambda: fit(FairProjClassifier(sensitive_columns="sex"), groups=None),
+        "sensitive_columns has 'sex'; X is an array without column names, so give positions",
+    ),
+    "no sensitive columns": (
+        lambda: fit(FairProjClassifier(sensitive_columns=[]), groups=None),
+        "sensitive_columns is empty",
+    ),
+    "positive label not in y": (
+        lambda: fit(FairProjClassifier(pos_label="maybe"), y=Y_WORDS),
+        r"pos_label='maybe' is not one of the labels in y \('no', 'yes'\)",
+    ),
+    "complex column": (lambda: fit(X=X.astype(complex)), "Complex data not supported"),
+    "complex column in a frame": (
+        lambda: fit(X=with_column(np.full(60, 1j))),
+        "column 'f' is of type .*, which trees cannot use; turn it into numbers, categories or",
+    ),
+    "dates": (
+        lambda: fit(X=with_column([datetime.datetime(2026, 1, 1)] * 60)),
+        "column 'f' is of type Datetime.*, which trees cannot use",
+    ),
+    "lists in a column": (
+        lambda: fit(X=with_column([[1, 2]] * 60)),
+        "column 'f' is of type object, which trees cannot use",
+    ),
+    "text and numbers in a column": (
+        lambda: fit(X=with_column(["a", 1] * 30)),
+        "column 'f' is of type object, which trees cannot use",
+    ),
+    "too many categories": (
+        lambda: fit(FairProjClassifier(max_bins=20), X=with_column([f"id {i}" for i in range(60)])),
+        "column 'f' has 60 categories, the most a tree can tell apart is max_bins=20; drop it",
+    ),
+    "text in an array": (
+        lambda: fit(X=np.full((60, 2), "a", dtype=object)),
+        "X is an array that holds text .*; pass a data frame, whose text columns are read as categ",
+    ),
+    "infinity in an array": (
+        lambda: fit(X=changed(X, (0, 0), np.inf)),
+        "Input X contains infinity",
+    ),
+    "infinity in a frame": (
+        lambda: fit(X=with_column(changed(X[:, 0], 0, -np.inf))),
+        "Input X contains infinity in column 'f'",
+    ),
+    "unknown categorical feature": (
+        lambda: fit(FairProjClassifier(categorical_features=["z"]), X=FRAME),
+        "categorical_features has 'z', which is no column of X",
+    ),
+    "mask of another length": (
+        lambda: fit(FairProjClassifier(categorical_features=[True, False])),
+        "categorical_features is a mask of 2 entries for 5 columns",
+    ),
+    "categories in a sparse matrix": (
+        lambda: fit(FairProjClassifier(categorical_features=[0]), X=sparse.csr_matrix(X)),
+        "categorical_features needs a dense X, got a sparse one",
+    ),
+    "no rows": (
+        lambda: fit(X=X[:0], y=Y[:0], groups=GROUPS[:0]),
+        r"Found array with 0 sample\(s\)",
+    ),
+    "no rows in a frame": (
+        lambda: fit(X=FRAME[:0], y=Y[:0], groups=GROUPS[:0]),
+        "X has 0 rows; at least one is required",
+    ),
+    "no columns": (lambda: fit(X=X[:, :0]), r"Found array with 0 feature\(s\)"),
+    "one row, flat": (lambda: fit(X=X[0]), "Reshape your data"),
+    "a column is missing at predict": (
+        lambda: fit(X=FRAME).predict(FRAME[["a", "b", "c", "d"]]),
+        "Feature names seen at fit time, yet now missing:\n- e",
+    ),
+    "columns reordered at predict": (
+        lambda: fit(X=FRAME).predict(FRAME[["b", "a", "c", "d", "e"]]),
+        "Feature names must be in the same order as they were in fit",
+    ),
+    "other columns at predict": (
+        lambda: fit(X=FRAME).predict(FRAME.rename(columns={"a": "z"})),
+        "Feature names unseen at fit time",
+    ),
+    "fewer columns at predict": (
+        lambda: fit().predict(X[:, :3]),
+        "X has 3 features, but FairProjClassifier is expecting 5 features as input",
+    ),
+    "missing values only at predict": (
+        lambda: fit(X=FRAME).predict(FRAME.assign(b=np.nan)),
+        "missing values in column 'b', which had none in training, so the trees have no branch",
+    ),
+    "missing values only at predict, array": (
+        lambda: fit().predict(changed(X, (0, 2), np.nan)),
+        "missing values in column 2, which had none in training",
+    ),
+    "not fitted": (lambda: FairProjClassifier().predict(X), "is not fitted yet"),
+    "estimator without weights": (
+        lambda: fit(FairProjClassifier(estimator=KNeighborsClassifier())),
+        "estimator KNeighborsClassifier does not take sample_weight in fit",
+    ),
+    "estimator without probabilities": (
+        lambda: fit(FairProjClassifier(estimator=LinearSVC(), votes="confidence")),
+        "votes='confidence' needs predict_proba, which estimator LinearSVC lacks",
+    ),
+    "estimator that does not classify": (
+        lambda: fit(FairProjClassifier(estimator=LinearRegression())),
+        "estimator must be a classifier, got LinearRegression",
+    ),
+    "NaN for an estimator that takes none": (
+        lambda: fit(FairProjClassifier(estimator=GaussianNB()), X=changed(X, (0, 0), np.nan)),
+        "Input X contains NaN",
+    ),
+    "learning rate above one": (
+        lambda: fit(FairProjClassifier(learning_rate=2.0)),
+        "The 'learning_rate' parameter .* must be a float in the range",
+    ),
+    "unknown votes": (
+        lambda: fit(FairProjClassifier(votes="loud")),
+        "The 'votes' parameter .* must be a str among",
+    ),
+    "function without an answer for a group": (
+        lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: {0: 1.0}[g]))),
+        "the constraint's function failed for group 1 and label -1",
+    ),
+    "function with NaN": (
+        lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: np.nan))),
+        "the constraint's function returned NaN or infinity",
+    ),
+    "function of varying length": (
+        lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: [1.0] * (g + 1)))),
+        "returned different numbers of values",
+    ),
+    "function with other names": (
+        lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: 1.0 * y, ["a", "b"]))),
+        "labels names 2 constraints, the function returns 1",
+    ),
+    "fewer rounds than there are": (
+        lambda: fit(
+            fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=2)
+        ),
+        "n_estimators=2 is below the 3 rounds that the model has",
+    ),
+    "other rows at a warm start": (
+        lambda: fit(
+            fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=5),
+            y=-Y,
+        ),
+        "warm_start goes on with the rows, labels, weights and constraints of the first fit",
+    ),
+    "new groups at a warm start": (
+        lambda: fit(
+            fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=5),
+            groups=GROUPS + 5,
+        ),
+        "sensitive_features has groups seen for the first time: 5, 6; warm_start goes on",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the constraint weighs cells")
+@pytest.mark.parametrize("name", TABLE)
+def test_bad_input(name):
+    call, sentence = TABLE[name]
+    with pytest.raises((ValueError, TypeError), match=sentence) as caught:
+        call()
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: fit(groups=None), "no sensitive_features were given, so there is nothing to bal"),
+        (lambda: fit(groups=np.zeros(60)), r"holds one group only \(0.0\), so there is nothing"),
+        (
+            lambda: fit(groups=np.r_[np.ones(3), np.zeros(57)], y=np.tile([0, 1], 30)),
+            r"cells with fewer than 10 rows \(group '1.0' with label 1: 1\)",
+        ),
+    ],
+)
+def test_warnings(call, sentence):
+    with pytest.warns(UserWarning, match=sentence):
+        call()

@@ -1,0 +1,88 @@
+"""Constraint features, as the paper's appendix A writes them."""
+
+import numpy as np
+import pytest
+
+from conftest import make_sample
+from fairproj import FairProjClassifier, constraints
+from fairproj._cells import Cells
+from fairproj._validation import Groups
+from fairproj.constraints import BY_NAME, FunctionConstraint, Together, moments
+
+CELLS = Cells.of(
+    np.array([-1.0, 1.0, -1.0, 1.0]),
+    Groups(np.array([0, 0, 1, 1]), ["men", "women"]),
+    np.array(["no", "yes"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [  # rows: men/no, men/yes, women/no, women/yes
+        ("demographic_parity", [[-1], [-1], [1], [1]]),
+        ("equal_opportunity", [[0], [-1], [0], [1]]),
+        ("true_positive_rate_parity", [[0], [-1], [0], [1]]),
+        ("false_positive_rate_parity", [[-1], [0], [1], [0]]),
+        ("equalized_odds", [[0, -1], [-1, 0], [0, 1], [1, 0]]),
+    ],
+)
+def test_two_groups(name, expected):
+    np.testing.assert_array_equal(BY_NAME[name].features(CELLS), expected)
+
+
+@pytest.mark.parametrize("n_groups", [3, 5])
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_many_groups_bound_the_largest_difference(name, n_groups):
+    X, y, groups = make_sample(2000, n_groups=n_groups)
+    model = FairProjClassifier(name, 0.03, n_estimators=5).fit(X, y, sensitive_features=groups)
+    n_pairs = n_groups * (n_groups - 1) // 2
+    assert len(model.history_.constraint_names) == n_pairs * (2 if name == "equalized_odds" else 1)
+    assert (np.abs(model.history_.by_constraint("balance")) <= 0.03 + 1e-9).all()
+
+
+def test_an_object_is_as_good_as_its_name():
+    X, y, groups = make_sample(300)
+    one = FairProjClassifier("equalized_odds", 0.05).fit(X, y, sensitive_features=groups)
+    two = FairProjClassifier(constraints.equalized_odds, 0.05).fit(X, y, sensitive_features=groups)
+    own = FunctionConstraint(
+        lambda group, label: [(label > 0) * (2 * group - 1), (label < 0) * (2 * group - 1)],
+        ["true positives", "false positives"],
+    )
+    three = FairProjClassifier(own, 0.05).fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    np.testing.assert_array_equal(one.decision_function(X), three.decision_function(X))
+    assert three.history_.constraint_names == ("true positives", "false positives")
+
+
+def test_constraints_can_be_joined():
+    both = Together((constraints.demographic_parity, constraints.equal_opportunity))
+    X, y, groups = make_sample(300)
+    model = FairProjClassifier(both, [0.02, 0.01]).fit(X, y, sensitive_features=groups)
+    balance = np.abs(model.history_.by_constraint("balance"))
+    assert (balance <= np.array([0.02, 0.01]) + 1e-9).all()
+
+
+def test_one_epsilon_each():
+    X, y, groups = make_sample(300)
+    model = FairProjClassifier("equalized_odds", [0.01, 0.2], n_estimators=10)
+    model.fit(X, y, sensitive_features=groups)
+    balance = np.abs(model.history_.by_constraint("balance"))
+    assert (balance[:, 0] <= 0.01 + 1e-9).all()
+    assert (balance[:, 1] > 0.01).any()
+
+
+def test_demographic_parity_does_without_a_cell():
+    X, y, groups = make_sample(300)
+    groups = np.where((y > 0) & (groups == 1), 0, groups)  # nobody in group 1 is positive
+    model = FairProjClassifier("demographic_parity", 0.1, n_estimators=5)
+    model.fit(X, y, sensitive_features=groups)
+    assert model.certificate_.balanced_rounds == len(model.history_)
+
+
+def test_cells_without_rows_are_left_out():
+    groups = Groups(np.array([0, 0, 1, 1]), ["a", "b"])
+    cells = Cells.of(np.array([-1.0, 1.0, 1.0, 1.0]), groups, np.array([0, 1]))
+    found = moments("demographic_parity", cells)
+    np.testing.assert_array_equal(found.index, [0, 1, 2, 2])
+    np.testing.assert_array_equal(found.features, [[-1], [-1], [1]])
+    np.testing.assert_array_equal(cells.counts, [1, 1, 0, 2])

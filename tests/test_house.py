@@ -1,0 +1,72 @@
+"""The package as a whole: names, optional imports, plots, examples."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import fairproj
+from conftest import make_sample
+from fairproj import FairProjClassifier, plot_dynamics
+
+mpl.use("Agg")
+ROOT = Path(__file__).parents[1]
+
+
+def test_public_names_exist():
+    assert len(fairproj.__all__) <= 20
+    for name in fairproj.__all__:
+        assert hasattr(fairproj, name)
+
+
+def test_importing_fairproj_imports_no_extra():
+    """matplotlib and the rest are imported where they are used, and only then."""
+    code = (
+        "import sys, fairproj; "
+        "print([m for m in ('matplotlib', 'polars', 'fairlearn', 'cvxpy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_show_versions(capsys):
+    fairproj.show_versions()
+    out = capsys.readouterr().out
+    assert f"fairproj      {fairproj.__version__}" in out
+    assert "lightgbm" in out
+
+
+@pytest.mark.parametrize("constraints", ["equal_opportunity", "equalized_odds", None])
+def test_plot_of_the_dynamics(constraints):
+    import matplotlib.pyplot as plt
+
+    X, y, groups = make_sample(400)
+    model = FairProjClassifier(constraints, 0.1, n_estimators=40).fit(
+        X, y, sensitive_features=groups
+    )
+    axes = plot_dynamics(model)
+    assert len(axes) == 4
+    loss = axes[0].lines[0]
+    np.testing.assert_array_equal(loss.get_ydata(), model.history_.columns["exp_loss"])
+    assert [ax.get_title() for ax in axes] == [
+        "Exponential loss",
+        "Edge of the learner",
+        "Distance from q to w",
+        "Largest imbalance of the weights",
+    ]
+    _, own = plt.subplots(1, 4)
+    assert plot_dynamics(model.history_, axes=own)[0] is own[0]
+    with pytest.raises(ValueError, match="axes must be four matplotlib axes, got 1"):
+        plot_dynamics(model, axes=own[:1])
+    plt.close("all")
+
+
+def test_the_demo_runs(capsys):
+    runpy.run_path(str(ROOT / "examples" / "german_credit.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "female" in out
+    assert "Certificate" in out

@@ -1,0 +1,122 @@
+"""In scikit-learn's company: pipelines, searches, routing, clones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from conftest import make_sample
+from fairproj import FairProjClassifier, metrics
+from fairproj.datasets import load_german
+
+X, Y, GROUPS = make_sample(300)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_clone_keeps_parameters_and_nothing_else():
+    model = FairProjClassifier("equalized_odds", [0.1, 0.2], votes="confidence", max_depth=2)
+    fitted = clone(model).fit(X, Y, sensitive_features=GROUPS)
+    again = clone(fitted)
+    assert not hasattr(again, "history_")
+    assert not hasattr(again, "estimators_")
+    assert again.get_params() == model.get_params()
+
+
+def test_cross_validation_with_sensitive_columns():
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(sex=GROUPS)
+    scores = cross_validate(FairProjClassifier(n_estimators=10, sensitive_columns="sex"), frame, Y)
+    assert (scores["test_score"] > 0.5).all()
+    search = GridSearchCV(
+        FairProjClassifier(n_estimators=10, sensitive_columns="sex"), {"epsilon": [0.05, 0.3]}
+    ).fit(frame, Y)
+    assert search.best_params_["epsilon"] in (0.05, 0.3)
+    assert search.predict(frame.drop(columns="sex")).shape == (300,)
+
+
+def test_cross_validation_with_routing(routing):
+    model = FairProjClassifier(n_estimators=10).set_fit_request(
+        sensitive_features=True, sample_weight=True
+    )
+    gap = metrics.equal_opportunity_scorer.set_score_request(
+        sensitive_features=True, sample_weight=True
+    )
+    auc = get_scorer("roc_auc").set_score_request(sample_weight=False)
+    params = {"sensitive_features": GROUPS, "sample_weight": np.ones(len(Y))}
+    scores = cross_validate(model, X, Y, params=params, scoring={"gap": gap, "auc": auc})
+    assert (scores["test_gap"] <= 0).all()
+    assert (scores["test_auc"] > 0.5).all()
+
+
+def test_grid_search_over_a_pipeline_with_routing(routing):
+    model = FairProjClassifier(n_estimators=10).set_fit_request(sensitive_features=True)
+    pipeline = make_pipeline(StandardScaler(), model)
+    scorer = metrics.demographic_parity_scorer.set_score_request(sensitive_features=True)
+    search = GridSearchCV(
+        pipeline, {"fairprojclassifier__epsilon": [0.02, 0.5]}, scoring=scorer, cv=3
+    ).fit(X, Y, sensitive_features=GROUPS)
+    assert search.best_score_ <= 0
+    assert len(search.cv_results_["params"]) == 2
+
+
+def test_a_pipeline_without_routing():
+    pipeline = make_pipeline(StandardScaler(), FairProjClassifier(n_estimators=10))
+    pipeline.fit(X, Y, fairprojclassifier__sensitive_features=GROUPS)
+    assert pipeline.score(X, Y) > 0.5
+
+
+def test_a_column_transformer_with_pandas_output():
+    data = load_german()
+    encode = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), data.categorical), remainder="passthrough"
+    ).set_output(transform="pandas")
+    pipeline = make_pipeline(encode, FairProjClassifier(n_estimators=20))
+    pipeline.fit(
+        data.data, data.target, fairprojclassifier__sensitive_features=data.sensitive_features
+    )
+    assert "purpose_new car" in " ".join(pipeline[-1].feature_names_in_)
+    assert pipeline.score(data.data, data.target) > 0.7
+
+
+def test_set_output_of_steps_before_it_does_not_disturb():
+    scaler = StandardScaler().set_output(transform="polars")
+    pipeline = make_pipeline(scaler, FairProjClassifier(n_estimators=5))
+    pipeline.fit(X, Y, fairprojclassifier__sensitive_features=GROUPS)
+    assert pipeline.predict(X).shape == (300,)
+
+
+def test_seeds_reach_the_estimators():
+    def run(seed):
+        tree = DecisionTreeClassifier(max_depth=1, max_features=1)
+        model = FairProjClassifier(None, estimator=tree, n_estimators=10, random_state=seed)
+        return model.fit(X, Y).decision_function(X)
+
+    np.testing.assert_array_equal(run(1), run(1))
+    assert not np.array_equal(run(1), run(2))
+
+
+def test_fit_leaves_the_parameters_alone():
+    tree = DecisionTreeClassifier(max_depth=1)
+    epsilon = [0.1, 0.2]
+    model = FairProjClassifier("equalized_odds", epsilon, estimator=tree, random_state=0)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    assert model.estimator is tree
+    assert model.epsilon is epsilon
+    assert tree.random_state is None
+    assert not hasattr(tree, "tree_")
+
+
+def test_html_repr():
+    model = FairProjClassifier(n_estimators=2).fit(X, Y, sensitive_features=GROUPS)
+    assert "FairProjClassifier" in model._repr_html_()
