@@ -331,6 +331,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 sample.X,
                 sample.classes[(sample.y > 0).astype(np.intp)],
                 sample.classes,
+                sample.weight,
                 votes=self.votes,
                 random_state=check_random_state(self.random_state),
                 before=before,

@@ -7,15 +7,18 @@ the learner's vote is, and what the loss has become.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fairproj._rows import RowPasses
+from fairproj._rows import CHUNK, RowPasses
 from fairproj._validation import Array, Codes
 
 ERROR_FLOOR = 1e-16  # a perfect learner votes as one of this error: 18.4
 RENEWAL = 16  # rounds after which rounding errors of products are swept away
 MILD_VOTE = 1.0  # up to which cosh - sinh loses no digits worth mentioning
+_PARITY = (np.arange(CHUNK) % 2).astype(np.uint8)
 
 
 def vote(error_q: float) -> float:
@@ -62,10 +65,12 @@ class ExponentialWeights:
         *,
         discrete: bool = False,
     ) -> None:
-        self.y = y
+        self.y = y.astype(np.int8) if discrete else y
         self._weight = weight
         self._index = index
         self._n_cells = n_cells
+        # Sums over few cells wait for one another; two places for each cell halve the wait.
+        self._doubled = (2 * index).astype(np.min_scalar_type(2 * n_cells))
         self._discrete = discrete
         self._passes = RowPasses(len(y))
         self._log_weight = np.log(weight)  # log s_i - y_i f(x_i)
@@ -75,7 +80,8 @@ class ExponentialWeights:
         self._log_cell = np.full(n_cells, -np.inf)
         np.maximum.at(self._log_cell, index, self._log_weight)
         self._relative = np.empty(len(y))  # s_i exp(-y_i f(x_i) - log_cell)
-        self._rows = np.empty(len(y))  # y h between `errors` and `spread`, w otherwise
+        self._agreement = np.empty(len(y), dtype=self.y.dtype)  # y h of the last learner
+        self._w = np.empty(len(y))
         self._pending: float | None = None
         self._renew()
 
@@ -92,13 +98,17 @@ class ExponentialWeights:
             np.take(self._log_cell, self._index[rows], out=relative, mode="clip")
             np.subtract(self._log_weight[rows], relative, out=relative)
             np.exp(relative, out=relative)
-            return self._by_cell(rows, relative)
+            return self._sums(self._doubled[rows] + _PARITY[: len(relative)], relative)
 
-        total: Array = np.sum(self._passes(part), axis=0)
+        total: Array = self._both(self._passes(part)).sum(axis=1)
         return total
 
-    def _by_cell(self, rows: slice, values: Array) -> Array:
-        return np.asarray(np.bincount(self._index[rows], values, self._n_cells), dtype=float)
+    def _sums(self, places: NDArray[Any], values: Array) -> Array:
+        return np.asarray(np.bincount(places, values, 2 * self._n_cells), dtype=float)
+
+    def _both(self, parts: list[Array]) -> Array:
+        """The chunks' sums, of shape (n_cells, 2)."""
+        return np.asarray(np.sum(parts, axis=0)).reshape(self._n_cells, 2)
 
     def _set_total(self, total: Array) -> None:
         self._total = total
@@ -112,34 +122,39 @@ class ExponentialWeights:
         scale = mass / self._total
 
         def part(rows: slice, scratch: Array) -> None:
-            w, relative = self._rows[rows], self._relative[rows]
+            w, relative = self._w[rows], self._relative[rows]
             if self._pending is not None:
-                relative *= self._step(self._pending, w, scratch)
+                relative *= self._step(self._pending, self._agreement[rows], scratch)
             np.take(scale, self._index[rows], out=w, mode="clip")
             w *= relative
 
         self._passes(part)
         self._pending = None
-        return self._rows
+        return self._w
 
-    def _step(self, vote: float, agreement: Array, out: Array) -> Array:
+    def _step(self, vote: float, agreement: NDArray[Any], out: Array) -> Array:
         """exp(-vote y h); where y h is -1 or +1 that is cosh(vote) - sinh(vote) y h."""
-        if not self._discrete:
-            return np.exp(np.multiply(agreement, -vote, out=out), out=out)
-        np.multiply(agreement, -math.sinh(vote), out=out)
-        out += math.cosh(vote)
+        if self._discrete:
+            np.multiply(agreement, -math.sinh(vote), out=out)
+            out += math.cosh(vote)
+        else:
+            np.exp(np.multiply(agreement, -vote, out=out), out=out)
         return out
 
-    def errors(self, h: Array) -> Array:
+    def errors(self, h: NDArray[Any]) -> Array:
         """Each cell's share of mistakes: the mean of (1 - y h) / 2 within the cell, under q."""
 
         def part(rows: slice, scratch: Array) -> Array:
-            agreement = np.multiply(self.y[rows], h[rows], out=self._rows[rows])
+            agreement, places = self._agreement[rows], self._doubled[rows]
+            np.multiply(self.y[rows], h[rows], out=agreement, casting="unsafe")
+            if self._discrete:  # right and wrong in the cell's two places
+                return self._sums(places + (agreement < 0), self._relative[rows])
             mistakes = np.subtract(1.0, agreement, out=scratch)
             mistakes *= self._relative[rows]
-            return self._by_cell(rows, mistakes)
+            return self._sums(places + _PARITY[: len(scratch)], mistakes)
 
-        self._mistaken = np.sum(self._passes(part), axis=0) / 2
+        both = self._both(self._passes(part))
+        self._mistaken = both[:, 1] if self._discrete else both.sum(axis=1) / 2
         share: Array = self._mistaken / self._total
         return share
 
@@ -148,14 +163,14 @@ class ExponentialWeights:
         mild = vote <= MILD_VOTE and self._since_renewal < RENEWAL
 
         def part(rows: slice, scratch: Array) -> Array | None:
-            agreement, relative = self._rows[rows], self._relative[rows]
+            agreement, relative = self._agreement[rows], self._relative[rows]
             self._log_weight[rows] -= np.multiply(agreement, vote, out=scratch)
             if not mild or self._discrete:
                 return None
             relative *= self._step(vote, agreement, scratch)
-            return self._by_cell(rows, relative)
+            return self._sums(self._doubled[rows] + _PARITY[: len(scratch)], relative)
 
-        totals = self._passes(part)
+        sums = self._passes(part)
         self._since_renewal += 1
         if not mild:
             self._renew()
@@ -164,7 +179,7 @@ class ExponentialWeights:
             self._set_total(right * math.exp(-vote) + self._mistaken * math.exp(vote))
             self._pending = vote
         else:
-            self._set_total(np.sum([part for part in totals if part is not None], axis=0))
+            self._set_total(self._both([part for part in sums if part is not None]).sum(axis=1))
 
     def train_error(self) -> float:
         """Share of the user's weight on rows that the sign of f gets wrong; f = 0 says -1."""

@@ -336,9 +336,14 @@ def _model_minimum(
     """
     spread = np.sqrt(mass)[:, None] * (features - balance)
     goal = balance + spread.T @ (spread @ lam)
-    system = np.block([[spread, -spread], [goal - epsilon, -goal - epsilon]])
-    unit = np.zeros(len(system))
+    n_cells, n_constraints = features.shape
+    system = np.empty((n_cells + 1, 2 * n_constraints))  # [A, -A; goal - eps, -goal - eps]
+    system[:-1, :n_constraints] = spread
+    system[:-1, n_constraints:] = -spread
+    system[-1, :n_constraints] = goal - epsilon
+    system[-1, n_constraints:] = -goal - epsilon
+    unit = np.zeros(n_cells + 1)
     unit[-1] = 1.0
     solution, _ = nnls(system, unit)
-    upper, lower = np.split(solution, 2)
-    return upper - lower, max(0.0, 1.0 - float(system[-1] @ solution))
+    target = solution[:n_constraints] - solution[n_constraints:]
+    return target, max(0.0, 1.0 - float(system[-1] @ solution))

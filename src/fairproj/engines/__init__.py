@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from numpy.typing import NDArray
+
 from fairproj._validation import Array
 
 Learner = Any  # whatever the engine wants to get back in `ensemble`
@@ -30,10 +32,10 @@ class Ensemble(Protocol):
 class Engine(Protocol):
     """Bound to the training rows; fits learners on weights that sum to one."""
 
-    def fit(self, w: Array) -> tuple[Learner, Array]:
-        """A learner trained on w, and h in [-1, 1] on the training rows."""
+    def fit(self, w: Array) -> tuple[Learner, NDArray[Any]]:
+        """A learner trained on w, and h in [-1, 1] on the training rows; integers if discrete."""
 
-    def constant(self, h: float) -> tuple[Learner, Array]:
+    def constant(self, h: float) -> tuple[Learner, NDArray[Any]]:
         """The learner that says ``h`` of every row."""
 
     def ensemble(self, learners: Sequence[Learner], votes: Sequence[float]) -> Ensemble:

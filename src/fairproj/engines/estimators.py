@@ -29,6 +29,7 @@ class EstimatorEngine:
         X: Any,
         labels: NDArray[Any],
         classes: NDArray[Any],
+        weight: Array,
         *,
         votes: Votes = "discrete",
         random_state: np.random.RandomState,
@@ -39,6 +40,7 @@ class EstimatorEngine:
         self._X = X
         self._labels = labels
         self._classes = classes
+        self._weight = weight
         self._votes = votes
         self._random_state = random_state
         self._before = before
@@ -47,7 +49,7 @@ class EstimatorEngine:
 
     def fit(self, w: Array) -> tuple[Any, Array]:
         learner = seeded(self._estimator, self._random_state)
-        learner.fit(self._X, self._labels, sample_weight=w)
+        learner.fit(self._X, self._labels, sample_weight=on_grid(w, self._weight))
         return learner, said(learner, self._X, self._classes, self._votes)
 
     def constant(self, h: float) -> tuple[Any, Array]:
@@ -114,6 +116,18 @@ class EstimatorEnsemble:
             )
         each = np.array([learner.feature_importances_ for learner in self.learners])
         return np.average(each, axis=0, weights=np.maximum(self.votes, np.finfo(float).tiny))
+
+
+def on_grid(w: Array, weight: Array) -> Array:
+    """w with w / weight rounded to 40 bits, so that sums over rows come out exact.
+
+    A learner that finds two features equally good then finds them equal in whatever order it adds
+    up rows, and however often a row is repeated instead of weighted.
+    """
+    unit = w / weight
+    step = 2.0 ** (np.floor(np.log2(unit.max())) - 40)
+    rounded: Array = np.rint(unit / step) * step * weight
+    return rounded
 
 
 def said(learner: Any, X: Any, classes: NDArray[Any], votes: Votes) -> Array:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import lightgbm as lgb
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from fairproj._rows import RowPasses
@@ -96,7 +97,7 @@ class TreeEngine:
         self._passes = RowPasses(n_rows)
         self._minus_y = (-y).astype(np.float32)
         self._gradient, self._hessian = np.empty((2, n_rows), dtype=np.float32)
-        self._value = np.empty(n_rows)
+        self._h = say(np.zeros(n_rows), votes)
         self.reset()
 
     def reset(self) -> None:
@@ -109,7 +110,7 @@ class TreeEngine:
         self._booster = lgb.Booster(self._params, data)
         self._score = np.zeros(len(self._y))
 
-    def fit(self, w: Array) -> tuple[TreeLearner, Array]:
+    def fit(self, w: Array) -> tuple[TreeLearner, NDArray[Any]]:
         if not self._splits:
             return self.constant(float(w @ self._y))
 
@@ -122,7 +123,7 @@ class TreeEngine:
         if self._booster.update(fobj=lambda score, data: (self._gradient, self._hessian)):
             return self.constant(float(w @ self._y))
         self._booster.eval_train(self._read_score)
-        return TreeLearner(self._booster.num_trees() - 1), self._value
+        return TreeLearner(self._booster.num_trees() - 1), self._h
 
     def _read_score(self, score: Array, data: lgb.Dataset) -> tuple[str, float, bool]:
         """The training score is the sum of the trees' values so far; the newest is what it grew by.
@@ -130,15 +131,15 @@ class TreeEngine:
         This is LightGBM's public way to the score in double precision; the metric is not used.
         """
 
-        def part(rows: slice, _: Array) -> None:
-            value = np.subtract(score[rows], self._score[rows], out=self._value[rows])
+        def part(rows: slice, scratch: Array) -> None:
+            value = np.subtract(score[rows], self._score[rows], out=scratch)
             self._score[rows] = score[rows]
-            say(value, self._votes, out=value)
+            self._h[rows] = say(value, self._votes)
 
         self._passes(part)
         return "unused", 0.0, False
 
-    def constant(self, h: float) -> tuple[TreeLearner, Array]:
+    def constant(self, h: float) -> tuple[TreeLearner, NDArray[Any]]:
         return TreeLearner(None, h), np.full(len(self._y), say(np.array([h]), self._votes)[0])
 
     def ensemble(self, learners: Sequence[TreeLearner], votes: Sequence[float]) -> TreeEnsemble:
@@ -203,12 +204,12 @@ class TreeEnsemble:
         return total / total.sum() if total.sum() > 0 else total
 
 
-def say(value: Array, votes: Votes, out: Array | None = None) -> Array:
-    """h from a leaf's value: its sign, or itself."""
+def say(value: Array, votes: Votes) -> NDArray[Any]:
+    """h from a leaf's value: its sign, as a small integer, or itself."""
     if votes == "confidence":
         # A pure leaf may come out as 1 - 1e-15; a learner without mistakes must be seen as such.
-        return np.clip(np.multiply(value, 1 + 1e-12, out=out), -1.0, 1.0, out=out)
-    return np.copysign(1.0, np.subtract(value, _NO_SIGN, out=out), out=out)
+        return np.clip(value * (1 + 1e-12), -1.0, 1.0)
+    return 2 * (value > _NO_SIGN).view(np.int8) - 1
 
 
 _EXACT: dict[str, Any] = {
