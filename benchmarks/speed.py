@@ -73,12 +73,12 @@ def against_adaboost() -> list[Row]:
         lambda: both.fit(X, y, sensitive_features=sex),
         lambda: AdaBoostClassifier(n_estimators=100, random_state=0).fit(X, y),
     )
-    what = f"100 stumps, Adult one-hot {X.shape[0]:,} x {X.shape[1]}, binning included"
+    what = f"100 stumps, Adult one-hot {X.shape[0]:,} x {X.shape[1]}, binning included, threads"
     beside = f"AdaBoostClassifier {theirs:.2f} s"
     assert len(ours.history_) == 100
     return [
-        (f"{what}, one thread", f"{mine:.3f} s", beside, f"{theirs / mine:.1f} x faster"),
-        (f"{what}, two threads", f"{threaded:.3f} s", beside, f"{theirs / threaded:.1f} x faster"),
+        (f"{what}: 1", f"{mine:.3f} s", beside, f"{theirs / mine:.1f} x faster"),
+        (f"{what}: 2", f"{threaded:.3f} s", beside, f"{theirs / threaded:.1f} x faster"),
     ]
 
 
@@ -122,7 +122,7 @@ def against_lightgbm() -> list[Row]:
             size = "stumps" if leaves == 2 else "31 leaves"
             rows.append(
                 (
-                    f"{n_rounds} trees, {size}, {name}, {threads} thread{'s' * (threads - 1)}, data binned",
+                    f"{n_rounds} trees, {size}, {name}, data binned, threads: {threads}",
                     f"{mine:.3f} s",
                     f"lightgbm.train {theirs:.3f} s",
                     f"{mine / theirs:.2f} x its time",
@@ -155,7 +155,7 @@ def growth() -> list[Row]:
         factor = "" if last is None else f"{per_round / last:.1f} x for 10 x the rows"
         rows.append(
             (
-                f"a round of stumps, {n_rows:,} x 20, one thread",
+                f"a round of stumps, {n_rows:,} x 20, threads: 1",
                 f"{1e3 * per_round:.2f} ms",
                 "",
                 factor,
