@@ -104,7 +104,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Their votes (half of what scikit-learn's AdaBoostClassifier reports).
     estimator_errors_ : array of shape (n_rounds,)
         Their errors under q.
-    feature_importances_ : array of shape (n_features_in_,)
+    feature_importances_ : array with one entry a feature
     booster_ : lightgbm.Booster
         The whole ensemble as one LightGBM model (built-in trees only). Its raw score is
         `decision_function`, its prediction the probability of ``classes_[1]``.

@@ -80,7 +80,8 @@ def project(
 ) -> Projection:
     """Project q on the distributions w with ``|<w, g_k>| <= epsilon_k``.
 
-    Solves ``min KL(w || q)  s.t.  |sum_c w_c G_ck| <= epsilon_k`` over the simplex through its dual
+    Solves ``min KL(w || q)  s.t.  |sum_c w_c G_ck| <= epsilon_k`` over the simplex through its
+    dual::
 
         lam* = argmin  log Z(lam) + sum_k epsilon_k |lam_k|,   Z(lam) = sum_c Q_c exp(-(G lam)_c)
 
