@@ -239,7 +239,6 @@ def projection() -> list[Row]:
 MEMORY = """
 import sys
 import numpy as np
-import pandas as pd
 from fairproj import FairProjClassifier
 def peak():
     lines = open("/proc/self/status").read().splitlines()

@@ -4,6 +4,7 @@ import datetime
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LinearRegression
@@ -13,7 +14,7 @@ from sklearn.svm import LinearSVC
 
 from conftest import make_sample
 from fairproj import FairProjClassifier
-from fairproj.constraints import FunctionConstraint
+from fairproj.constraints import FunctionConstraint, MassParity, Together
 
 X, Y, GROUPS = make_sample(60)
 FRAME = pd.DataFrame(X, columns=list("abcde"))
@@ -104,7 +105,7 @@ TABLE = {
     ),
     "epsilons for other constraints": (
         lambda: fit(FairProjClassifier("equalized_odds", [0.1, 0.1, 0.1])),
-        r"one for each of the 2 constraints \('1 - 0 \| positive', '1 - 0 \| negative'\); got 3",
+        r"one for each of the 2 constraints \('1 - 0 \| 1', '1 - 0 \| -1'\); got 3",
     ),
     "negative weight": (
         lambda: fit(sample_weight=changed(np.ones(60), 0, -1.0)),
@@ -141,6 +142,82 @@ TABLE = {
         lambda: fit(groups=pd.DataFrame({"sex": changed(GROUPS, 0, None, object)})),
         "sensitive feature 'sex' has 1 missing values",
     ),
+    "NaN among words in a list": (
+        lambda: fit(groups=[float("nan") if i == 3 else "ab"[g] for i, g in enumerate(GROUPS)]),
+        "sensitive_features has 1 missing values",
+    ),
+    "NaN turned into text": (
+        lambda: fit(groups=np.array([np.nan if i == 3 else "ab"[g] for i, g in enumerate(GROUPS)])),
+        "sensitive_features holds the text 'nan', as missing values turned into text do",
+    ),
+    "NaN among words in labels": (
+        lambda: fit(y=[float("nan") if i == 3 else w for i, w in enumerate(Y_WORDS)]),
+        "Input y contains NaN: 1 of 60 labels",
+    ),
+    "the name of a column as groups": (
+        lambda: fit(X=FRAME, groups="a"),
+        "sensitive_features must hold a value for each row, got 'a'; to name a column of X, use "
+        "sensitive_columns='a'",
+    ),
+    "names of columns as groups": (
+        lambda: fit(X=FRAME, groups=["a", "b"]),
+        r"sensitive_features has 2 rows and X has 60; .* \(to name columns of X, use sensitive_col",
+    ),
+    "a number as groups": (
+        lambda: fit(
+            FairProjClassifier("demographic_parity"),
+            X=np.zeros((500, 1)),
+            y=np.tile([0, 1], 250),
+            groups=np.arange(500.0),
+        ),
+        "sensitive_features has 500 groups, the most is 200; .* cut it into a few ranges",
+    ),
+    "epsilon in place of constraints": (
+        lambda: fit(FairProjClassifier(0.1)),
+        "constraints=0.1 is a number; did you mean epsilon=0.1?",
+    ),
+    "epsilon as text": (lambda: fit(FairProjClassifier(epsilon="0.1")), "epsilon must be a number"),
+    "no column left": (
+        lambda: fit(
+            FairProjClassifier(sensitive_columns="a"), X=FRAME[["a"]].round(0), groups=None
+        ),
+        "sensitive_columns names every column of X; none is left to learn from",
+    ),
+    "sensitive column twice": (
+        lambda: fit(FairProjClassifier(sensitive_columns=["a", "a"]), X=FRAME, groups=None),
+        "must be names or positions of columns, each once",
+    ),
+    "columns of one name": (
+        lambda: fit(X=pd.DataFrame(X, columns=list("aacde"))),
+        "X has several columns called 'a'; rename or drop some",
+    ),
+    "a lazy frame": (
+        lambda: fit(X=pl.DataFrame(X).lazy()),
+        r"X must be an array, a sparse matrix or a data frame, got LazyFrame; call collect\(\)",
+    ),
+    "no X": (lambda: fit(X=None), "X must be an array, .* got NoneType; pass the features"),
+    "weights in words": (
+        lambda: fit(sample_weight="balanced"),
+        "sample_weight must hold one weight for each row, got 'balanced'",
+    ),
+    "text where there were numbers": (
+        lambda: fit(X=FRAME).predict(FRAME.assign(a=FRAME["a"].astype(str))),
+        "column 'a' is of type String, and it held numbers in training; turn it into numbers",
+    ),
+    "a category left out": (
+        lambda: fit(
+            FairProjClassifier(categorical_features=["a"]),
+            X=FRAME.assign(a=FRAME["a"].round(0), f=Y_WORDS),
+        ),
+        "column 'f' is of type String, and categorical_features leaves it out; name it there too",
+    ),
+    "tree size with an estimator": (
+        lambda: fit(FairProjClassifier(estimator=GaussianNB(), max_depth=3)),
+        "max_depth are for the built-in trees and would be ignored with estimator=GaussianNB",
+    ),
+    "no threads": (lambda: fit(FairProjClassifier(n_jobs=0)), "n_jobs must be a number of threads"),
+    "unknown event": (lambda: MassParity("some"), "event must be 'all', 'positive' or 'negative'"),
+    "joined with nonsense": (lambda: Together((1,)), "Together takes constraints or their names"),
     "groups in three dimensions": (
         lambda: fit(groups=np.zeros((60, 1, 1))),
         "sensitive_features must be one column or a table of columns, got an array of 3",
@@ -275,7 +352,7 @@ TABLE = {
     ),
     "function with NaN": (
         lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: np.nan))),
-        "the constraint's function returned NaN or infinity",
+        "the constraint's function failed for group 0 and label -1 .*it returned .nan",
     ),
     "function of varying length": (
         lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: [1.0] * (g + 1)))),
@@ -283,7 +360,7 @@ TABLE = {
     ),
     "function with other names": (
         lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: 1.0 * y, ["a", "b"]))),
-        "labels names 2 constraints, the function returns 1",
+        "titles has 2 entries, the function returns 1 numbers",
     ),
     "fewer rounds than there are": (
         lambda: fit(
@@ -296,7 +373,22 @@ TABLE = {
             fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=5),
             y=-Y,
         ),
-        "warm_start goes on with the rows, labels, weights and constraints of the first fit",
+        "warm_start goes on with the rows, weights and constraints of the first fit; the model's "
+        r"log loss was -0.\d+ there and is \d.\d+ here; fit anew",
+    ),
+    "another epsilon at a warm start": (
+        lambda: fit(
+            fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(
+                n_estimators=5, epsilon=0.3
+            )
+        ),
+        "epsilon was 0.1 there and is 0.3 here; fit anew with warm_start=False",
+    ),
+    "other rows after the end of a run": (
+        lambda: fit(
+            fit(FairProjClassifier(n_estimators=500, warm_start=True, epsilon=0.01)), X=X[::-1]
+        ),
+        "warm_start goes on with the rows",
     ),
     "new groups at a warm start": (
         lambda: fit(

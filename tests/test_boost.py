@@ -161,6 +161,18 @@ def test_a_warm_start_is_one_long_run(learner, votes):
         parts.fit(X, Y, sensitive_features=GROUPS)
 
 
+def test_a_warm_start_after_a_stop_tries_again():
+    settings = {"constraints": "demographic_parity", "epsilon": 0.0, "n_estimators": 500}
+    model = FairProjClassifier(**settings, warm_start=True).fit(X, Y, sensitive_features=GROUPS)
+    rounds = len(model.history_)
+    assert model.history_.stop_reason is StopReason.NO_EDGE
+    model.fit(X, Y, sensitive_features=GROUPS)
+    assert len(model.history_) == rounds
+    model.set_params(max_leaf_nodes=6).fit(X, Y, sensitive_features=GROUPS)
+    assert len(model.history_) > rounds
+    assert model.certificate_.holds
+
+
 def test_a_warm_start_after_the_end_adds_nothing():
     y = np.where(X[:, 0] > 0, 1, -1)
     model = FairProjClassifier(None, warm_start=True, n_estimators=3).fit(X, y)

@@ -198,7 +198,7 @@ def test_history_as_table_and_json():
     frame = history.to_frame()
     assert list(frame.index) == list(range(1, 8))
     assert frame["edge_q"].iloc[2] == history[2].edge_q
-    assert frame["balance[1 - 0 | positive]"].iloc[0] == history[0].balance[0]
+    assert frame["balance[1 - 0 | 1]"].iloc[0] == history[0].balance[0]
     assert frame.filter(like="multipliers").shape == (7, 2)
     again = History.from_json(history.to_json())
     assert again == history

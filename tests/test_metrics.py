@@ -74,7 +74,10 @@ def test_a_metric_fits_into_a_metric_frame():
     ("arguments", "sentence"),
     [
         (([0, 1], [0, 1, 1], [0, 1]), r"y_pred has shape \(3,\) and y_true 2 rows"),
-        (([0, 1], [0.2, 0.7], [0, 1]), "pass predicted labels, not probabilities"),
+        (
+            ([0, 1], [0.2, 0.7], [0, 1]),
+            r"y_pred holds 0.2, which is not a label of y_true \(0, 1\); pass predicted labels",
+        ),
         (([0, 1, 0], [0, 1, 0], [0, 0, 1]), "group '1' has no rows for its true positive rate"),
     ],
 )

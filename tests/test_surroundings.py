@@ -45,6 +45,18 @@ def test_cross_validation_with_sensitive_columns():
     assert search.predict(frame.drop(columns="sex")).shape == (300,)
 
 
+def test_a_search_for_fairness_with_sensitive_columns():
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(sex=GROUPS)
+    scorer = metrics.make_gap_scorer(metrics.equal_opportunity_difference, "sex")
+    model = FairProjClassifier(n_estimators=10, sensitive_columns="sex")
+    search = GridSearchCV(model, {"epsilon": [0.05, 0.3]}, scoring=scorer, cv=3).fit(frame, Y)
+    assert search.best_score_ <= 0
+    expected = metrics.equal_opportunity_difference(
+        Y, search.predict(frame), sensitive_features=frame["sex"]
+    )
+    assert scorer(search, frame, Y) == -expected
+
+
 def test_cross_validation_with_routing(routing):
     model = FairProjClassifier(n_estimators=10).set_fit_request(
         sensitive_features=True, sample_weight=True

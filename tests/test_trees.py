@@ -5,6 +5,7 @@ import pickle
 import joblib
 import lightgbm as lgb
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.tree import DecisionTreeClassifier
@@ -83,6 +84,31 @@ def test_threads_do_not_change_the_model():
     one.fit(Z, y, sensitive_features=groups)
     two.fit(Z, y, sensitive_features=groups)
     np.testing.assert_array_equal(one.decision_function(Z), two.decision_function(Z))
+
+
+def test_the_booster_knows_the_categories():
+    rng = np.random.default_rng(0)
+    city = rng.choice(["oslo", "bergen", "moss"], 400)
+    frame = pd.DataFrame({"city": pd.Categorical(city), "n": rng.normal(size=400)})
+    y = (rng.random(400) < 0.2 + 0.6 * (city == "oslo")).astype(int)
+    model = FairProjClassifier(None, n_estimators=5).fit(frame, y)
+    other = frame.assign(city=pd.Categorical(city, categories=["moss", "new", "oslo", "bergen"]))
+    for some in (frame, other, other[other["city"] == "oslo"]):
+        np.testing.assert_array_equal(
+            model.booster_.predict(some, raw_score=True), model.decision_function(some)
+        )
+    words = frame.astype({"city": object})
+    np.testing.assert_array_equal(
+        model.booster_.predict(model.to_matrix(words), raw_score=True),
+        model.decision_function(frame),
+    )
+
+
+def test_a_column_of_unknown_categories_draws_a_warning():
+    frame = pd.DataFrame({"k": [1, 2, 3] * 100}).astype("category")
+    model = FairProjClassifier(None, n_estimators=3).fit(frame, [0, 1, 0] * 100)
+    with pytest.warns(UserWarning, match="column 'k' has no value known from training: found '1'"):
+        model.predict(pd.DataFrame({"k": ["1", "2", "3"]}))
 
 
 @pytest.mark.parametrize("roundtrip", [lambda m, p: pickle.loads(pickle.dumps(m)), None])

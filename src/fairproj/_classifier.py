@@ -107,7 +107,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     feature_importances_ : array with one entry a feature
     booster_ : lightgbm.Booster
         The whole ensemble as one LightGBM model (built-in trees only). Its raw score is
-        `decision_function`, its prediction the probability of ``classes_[1]``.
+        `decision_function`, its prediction the probability of ``classes_[1]``; see `to_matrix`.
 
     Notes
     -----
@@ -213,9 +213,8 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        self._check_together()
         before = self._model_to_extend()
-        if before is not None and self._nothing_to_add():
-            return self
         sample = self._enter(X, y, sensitive_features, sample_weight, reset=before is None)
         weights = ExponentialWeights(
             sample.y,
@@ -227,6 +226,8 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if before is not None:
             self._check_same_sample(sample, weights)
+            if self._nothing_to_add():
+                return self
         self.classes_ = sample.classes
         self.group_values_ = sample.groups.values
         engine = self._engine(sample, before)
@@ -240,6 +241,20 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
+
+    def _check_together(self) -> None:
+        """What no parameter shows alone."""
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must be a number of threads, -1 or None; got 0")
+        if self.estimator is None:
+            return
+        defaults = {"max_depth": None, "max_leaf_nodes": None, "min_weight_fraction_leaf": 0.0}
+        given = [name for name, value in defaults.items() if getattr(self, name) != value]
+        if given:
+            raise ValueError(
+                f"{' and '.join(given)} are for the built-in trees and would be ignored with "
+                f"estimator={type(self.estimator).__name__}; set them on the estimator"
+            )
 
     def _enter(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool
@@ -339,7 +354,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return TreeEngine(
             sample.X,
             sample.y,
-            categorical=self._encoder.categorical,
+            categories=self._encoder.categories,
             max_depth=self.max_depth,
             max_leaf_nodes=self.max_leaf_nodes,
             min_weight_fraction_leaf=self.min_weight_fraction_leaf,
@@ -407,7 +422,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"n_estimators={self.n_estimators} is below the {done} rounds that the model has; "
                 "with warm_start it can only grow"
             )
-        ended = self.history_.stop_reason not in (StopReason.ALL_ROUNDS, StopReason.INTERRUPTED)
+        ended = self.history_.stop_reason in (StopReason.PERFECT, StopReason.FALLBACK)
         if ended or self.n_estimators == done:
             why = self.history_.stop_reason.value if ended else f"n_estimators is {done} already"
             warnings.warn(f"warm_start adds no round: {why}", UserWarning, stacklevel=3)
@@ -423,16 +438,27 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "warm_start goes on with the rows of the first fit"
             )
         recorded = self.history_[-1].log_exp_loss
-        if (
-            not np.array_equal(sample.classes, self.classes_)
-            or tuple(sample.moments.names) != self.history_.constraint_names
-            or abs(weights.log_loss - recorded) > 1e-6 * (1 + abs(recorded))
-        ):
-            raise ValueError(
-                "warm_start goes on with the rows, labels, weights and constraints of the first "
-                f"fit; here the model's log loss is {weights.log_loss:.6g}, there it ended at "
-                f"{recorded:.6g}; fit anew with warm_start=False"
-            )
+        now = {
+            "labels": door.listing(sample.classes),
+            "constraints": door.listing(sample.moments.names),
+            "epsilon": door.listing(sample.epsilon),
+            "learning_rate": repr(self.learning_rate),
+            "the model's log loss": f"{weights.log_loss:.6f}",
+        }
+        then = {
+            "labels": door.listing(self.classes_),
+            "constraints": door.listing(self.history_.constraint_names),
+            "epsilon": door.listing(self.history_.epsilon),
+            "learning_rate": repr(self.history_.learning_rate),
+            "the model's log loss": f"{recorded:.6f}",
+        }
+        for what, value in now.items():
+            if value != then[what]:
+                raise ValueError(
+                    "warm_start goes on with the rows, weights and constraints of the first fit; "
+                    f"{what} was {then[what]} there and is {value} here; fit anew with "
+                    "warm_start=False"
+                )
 
     def _margin(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -443,6 +469,15 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = door.drop_sensitive_columns(X, self._sensitive_columns, self.n_features_in_)
         X = self._checked(X, reset=False)
         return X if self.estimator is not None else self._encoder.transform(X)
+
+    def to_matrix(self, X: Any) -> Any:
+        """X as `booster_` reads it: categories as codes, in the order of training.
+
+        Only needed to use `booster_` by itself on anything but arrays of numbers and pandas frames
+        with columns of category type.
+        """
+        self._fitted("to_matrix")
+        return self._matrix(X)
 
     def decision_function(self, X: Any) -> Array:
         """The margin f(x) = sum_t vote_t h_t(x); above zero speaks for ``classes_[1]``."""

@@ -6,6 +6,7 @@ missing values there.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import narwhals as nw
@@ -59,9 +60,9 @@ class FeatureEncoder:
         return matrix
 
     @property
-    def categorical(self) -> list[int]:
-        """Positions of the columns that hold category codes."""
-        return sorted(self._categories)
+    def categories(self) -> dict[int, list[Any]]:
+        """Positions of the columns that hold category codes, with the categories in code order."""
+        return {position: index.tolist() for position, index in self._categories.items()}
 
     def _learn_frame(self, frame: nw.DataFrame[Any]) -> dict[int, pd.Index[Any]]:
         chosen = self._chosen()
@@ -117,8 +118,29 @@ class FeatureEncoder:
 
     def _column(self, series: nw.Series[Any], position: int) -> NDArray[np.float64]:
         if position in self._categories:
-            return _codes(_plain(series), self._categories[position])
+            codes = _codes(_plain(series), self._categories[position])
+            self._warn_if_all_unknown(codes, series, position)
+            return codes
+        if _is_categorical(series):
+            name = self._names[position]
+            was = "categorical_features leaves it out; name it there too"
+            if hasattr(self, "_had_missing"):
+                was = "it held numbers in training; turn it into numbers"
+            raise ValueError(f"column {name!r} is of type {series.dtype}, and {was}")
         return _to_numbers(series, self._names[position])
+
+    def _warn_if_all_unknown(
+        self, codes: NDArray[np.float64], series: nw.Series[Any], position: int
+    ) -> None:
+        given = series.drop_nulls()
+        if np.isnan(codes).all() and len(given):
+            warnings.warn(
+                f"column {self._names[position]!r} has no value known from training: found "
+                f"{listing(given.head(3).to_list())}, known are "
+                f"{listing(self._categories[position].tolist(), 4)}; all count as missing",
+                UserWarning,
+                stacklevel=6,
+            )
 
     def _check_finite(self, matrix: Matrix) -> None:
         # The extremes of each column tell, without an array of the size of X.
@@ -162,7 +184,7 @@ class FeatureEncoder:
         LightGBM would read it as 0.0, without a word.
         """
         new = _columns_with_missing(matrix) & ~self._had_missing
-        new[self.categorical] = False
+        new[list(self._categories)] = False
         if new.any():
             names = [self._names[i] for i in np.flatnonzero(new)]
             raise ValueError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fairproj._rounds import History
 
@@ -28,6 +29,8 @@ def plot_dynamics(model: Any, *, axes: Any = None) -> Any:
     -------
     array of matplotlib axes of shape (4,)
     """
+    if not isinstance(model, History):
+        check_is_fitted(model)
     history = model if isinstance(model, History) else model.history_
     axes = _new_axes() if axes is None else np.asarray(axes).reshape(-1)
     if len(axes) != 4:

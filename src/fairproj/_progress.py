@@ -36,10 +36,15 @@ class Drain(Generic[Item, Outcome]):
 
 def _bar(items: Iterator[Any], total: int) -> Iterator[Any]:
     try:
-        from rich.progress import track
+        from rich.progress import Progress
     except ImportError:
         raise ImportError(
             "verbose=True shows a progress bar and needs rich; install it with "
             "pip install 'fairproj[progress]'"
         ) from None
-    return iter(track(items, description="boosting", total=total))
+    with Progress() as progress:
+        task = progress.add_task("boosting", total=total)
+        for done, item in enumerate(items, start=1):
+            progress.update(task, completed=done)
+            yield item
+        progress.update(task, total=progress.tasks[task].completed)  # a run may end early

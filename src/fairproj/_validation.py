@@ -23,6 +23,8 @@ from sklearn.utils.validation import check_consistent_length
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
+MOST_GROUPS = 200  # all pairs of groups are compared: 19,900 of them
+
 
 @dataclass(frozen=True)
 class Groups:
@@ -58,6 +60,14 @@ def _plain(item: Any) -> Any:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a data frame (pandas, polars, Arrow table) rather than an array."""
+    if X is None or isinstance(X, str | dict) or hasattr(X, "collect"):
+        hint = "call collect() on it" if hasattr(X, "collect") else "pass the features of each row"
+        raise ValueError(
+            f"X must be an array, a sparse matrix or a data frame, got {type(X).__name__}; {hint}"
+        )
+    if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
+        twice = X.columns[X.columns.duplicated()].unique().tolist()
+        raise ValueError(f"X has several columns called {listing(twice)}; rename or drop some")
     return isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame)
 
 
@@ -108,6 +118,10 @@ def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:
             "labels must be two finite numbers, strings or booleans"
         )
     check_classification_targets(y)
+    if y.dtype.kind in "OU" and (y == "nan").any():
+        raise ValueError(
+            "y holds the text 'nan', as missing values turned into text do; drop those rows"
+        )
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) > 2:
         raise ValueError(
@@ -138,7 +152,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
     if sample_weight is None:
         return np.ones(n_rows)
     if np.isscalar(sample_weight):
-        raise ValueError("sample_weight must hold one weight for each row, got a single number")
+        raise ValueError(f"sample_weight must hold one weight for each row, got {sample_weight!r}")
     weight = np.asarray(_native_array(sample_weight), dtype=float)
     if weight.ndim != 1:
         raise ValueError(
@@ -161,15 +175,21 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
     return weight
 
 
-def check_groups(sensitive_features: Any, n_rows: int) -> Groups:
+def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Groups:
     """Groups from one sensitive column, or from several, crossed.
 
     Missing values are refused: whether "unknown" is a group of its own is the user's to say.
     """
+    if isinstance(sensitive_features, str):
+        raise ValueError(
+            f"sensitive_features must hold a value for each row, got {sensitive_features!r}; to "
+            f"name a column of X, use sensitive_columns={sensitive_features!r}"
+        )
     table = _sensitive_table(sensitive_features)
     if len(table) != n_rows:
         raise ValueError(
-            f"sensitive_features has {len(table)} rows and X has {n_rows}; they must be equal"
+            f"sensitive_features has {len(table)} rows and {beside} has {n_rows}; they must be "
+            "equal (to name columns of X, use sensitive_columns)"
         )
     codes = np.zeros(n_rows, dtype=np.intp)
     values: list[tuple[Any, ...]] = [()]
@@ -177,7 +197,14 @@ def check_groups(sensitive_features: Any, n_rows: int) -> Groups:
         column_codes, column_values = _factorize(table[name], name)
         codes = codes * len(column_values) + column_codes
         values = [(*value, new) for value in values for new in column_values]
+        present, codes = np.unique(codes, return_inverse=True)  # keep the product small
+        values = [values[i] for i in present]
     present, codes = np.unique(codes, return_inverse=True)
+    if len(present) > MOST_GROUPS:
+        raise ValueError(
+            f"sensitive_features has {len(present)} groups, the most is {MOST_GROUPS}; a feature "
+            "with so many values is rather a number: cut it into a few ranges"
+        )
     crossed = [values[i] for i in present]
     if table.shape[1] == 1:
         return Groups(codes.astype(np.intp), [value[0] for value in crossed])
@@ -195,7 +222,7 @@ def _sensitive_table(sensitive_features: Any) -> pd.DataFrame:
     elif isinstance(sensitive_features, dict):
         table = pd.DataFrame(sensitive_features)
     else:
-        array = np.asarray(sensitive_features)
+        array = _array_of(sensitive_features)
         if array.ndim not in (1, 2):
             raise ValueError(
                 "sensitive_features must be one column or a table of columns, "
@@ -210,13 +237,18 @@ def _sensitive_table(sensitive_features: Any) -> pd.DataFrame:
 
 def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
     missing = int(column.isna().sum())
+    where = "sensitive_features" if name in ("0", "None") else f"sensitive feature {name!r}"
     if missing:
-        where = "sensitive_features" if name in ("0", "None") else f"sensitive feature {name!r}"
         raise ValueError(
             f"{where} has {missing} missing values; every row needs a group: drop those rows or "
             "fill them with a value of their own, such as 'unknown'"
         )
     values = column.to_numpy(dtype=object)
+    if (values == "nan").any():
+        raise ValueError(
+            f"{where} holds the text 'nan', as missing values turned into text do; "
+            "drop those rows or give them a value of their own, such as 'unknown'"
+        )
     try:
         codes, uniques = pd.factorize(values, sort=True)
     except TypeError:  # values of several types have no order among them
@@ -227,6 +259,8 @@ def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
 def check_epsilon(epsilon: Any, names: Sequence[str]) -> Array:
     """One slack for each constraint, from a single number or one number each."""
     try:
+        if isinstance(epsilon, str | bool):
+            raise TypeError
         values = np.asarray(epsilon, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
@@ -247,6 +281,10 @@ def split_sensitive_columns(X: Any, columns: Any) -> tuple[Any, Any, list[Any]]:
     wanted: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else [*columns]
     if not wanted:
         raise ValueError("sensitive_columns is empty; name at least one column of X, or pass None")
+    if len(set(wanted)) < len(wanted) or any(isinstance(c, bool) for c in wanted):
+        raise ValueError(
+            f"sensitive_columns={columns!r} must be names or positions of columns, each once"
+        )
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
         names = [frame.columns[c] if isinstance(c, int | np.integer) else c for c in wanted]
@@ -255,6 +293,10 @@ def split_sensitive_columns(X: Any, columns: Any) -> tuple[Any, Any, list[Any]]:
             raise ValueError(
                 f"sensitive_columns names {listing(absent)}, which X does not have; "
                 f"its columns are {listing(frame.columns)}"
+            )
+        if len(names) == len(frame.columns):
+            raise ValueError(
+                "sensitive_columns names every column of X; none is left to learn from"
             )
         return frame.drop(names).to_native(), frame.select(names).to_native(), names
     n_columns = np.shape(X)[1]
@@ -298,7 +340,15 @@ def _native_array(values: Any) -> NDArray[Any]:
         return array.astype(object) if array.dtype.kind in "SU" else array
     if isinstance(series, nw.DataFrame):
         return series.to_numpy()
-    return np.asarray(values)
+    return _array_of(values)
+
+
+def _array_of(values: Any) -> NDArray[Any]:
+    """An array that has not turned a missing value of a list into the text 'nan'."""
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        return np.asarray(values, dtype=object)
+    return array
 
 
 def check_lengths(X: Any, y: Any) -> None:

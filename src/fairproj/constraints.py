@@ -66,6 +66,10 @@ class MassParity(Constraint):
 
     event: Literal["all", "positive", "negative"]
 
+    def __post_init__(self) -> None:
+        if self.event not in ("all", "positive", "negative"):
+            raise ValueError(f"event must be 'all', 'positive' or 'negative', got {self.event!r}")
+
     def _inside(self, cells: Cells) -> NDArray[np.bool_]:
         if self.event == "all":
             return np.ones(len(cells), dtype=bool)
@@ -80,7 +84,8 @@ class MassParity(Constraint):
         return np.column_stack([member[:, b] * 1.0 - member[:, a] for a, b in pairs])
 
     def names(self, cells: Cells) -> list[str]:
-        where = {"all": "", "positive": " | positive", "negative": " | negative"}[self.event]
+        label = cells.classes[cells.positive_class ^ (self.event == "negative")]
+        where = "" if self.event == "all" else f" | {label!s}"
         groups = cells.group_names
         return [f"{groups[b]} - {groups[a]}{where}" for a, b in _pairs(cells)]
 
@@ -96,9 +101,21 @@ def _pairs(cells: Cells) -> combinations[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Together(Constraint):
-    """Several constraints at once."""
+    """Several constraints at once.
 
-    parts: tuple[Constraint, ...]
+    Parameters
+    ----------
+    parts : sequence of Constraint or str
+        Constraints, or names of them.
+    """
+
+    parts: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        parts = tuple(named(part) if isinstance(part, str) else part for part in self.parts)
+        if not parts or not all(isinstance(part, Constraint) for part in parts):
+            raise TypeError(f"Together takes constraints or their names, got {self.parts!r}")
+        object.__setattr__(self, "parts", parts)  # frozen, but names become what they name
 
     def features(self, cells: Cells) -> Array:
         return np.hstack([part.features(cells) for part in self.parts])
@@ -121,7 +138,7 @@ class FunctionConstraint(Constraint):
         ``function(group, label)`` gives one number, or a sequence with one number for each
         constraint. `group` is a value of the sensitive feature (a tuple where several columns were
         crossed), `label` one of the two labels.
-    labels : sequence of str, optional
+    titles : str or sequence of str, optional
         What to call the constraints.
 
     Examples
@@ -134,39 +151,50 @@ class FunctionConstraint(Constraint):
     """
 
     function: Callable[[Any, Any], float | Sequence[float]]
-    labels: Sequence[str] | None = None
+    titles: str | Sequence[str] | None = None
 
     def features(self, cells: Cells) -> Array:
         values = []
         for group, label in zip(cells.group, cells.label, strict=True):
             value, name = cells.group_values[group], cells.classes[label]
             try:
-                values.append(np.atleast_1d(np.asarray(self.function(value, name), dtype=float)))
+                found = np.atleast_1d(np.asarray(self.function(value, name), dtype=float))
+                if not np.isfinite(found).all():
+                    raise ValueError(f"it returned {found.tolist()}")
+                values.append(found)
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"the constraint's function failed for group {value!r} and label {name!s} "
-                    f"({type(error).__name__}: {error}); it must return a number for every group "
-                    "and label of the data"
+                    f"({type(error).__name__}: {error}); it must return a finite number for every "
+                    "group and label of the data"
                 ) from error
         if len({len(value) for value in values}) != 1:
             raise ValueError(
                 "the constraint's function returned different numbers of values for different "
                 "groups or labels; it must return as many for each"
             )
-        features = np.array(values)
-        if not np.isfinite(features).all():
-            raise ValueError("the constraint's function returned NaN or infinity; g is bounded")
-        return features
+        return np.array(values)
 
     def names(self, cells: Cells) -> list[str]:
         n_constraints = self.features(cells).shape[1]
-        if self.labels is None:
+        if self.titles is None:
             return [f"constraint {k}" for k in range(n_constraints)]
-        if len(self.labels) != n_constraints:
+        titles = [self.titles] if isinstance(self.titles, str) else list(self.titles)
+        if len(titles) != n_constraints:
             raise ValueError(
-                f"labels names {len(self.labels)} constraints, the function returns {n_constraints}"
+                f"titles has {len(titles)} entries, the function returns {n_constraints} numbers"
             )
-        return list(self.labels)
+        return titles
+
+
+def named(name: str) -> Constraint:
+    """The constraint of that name."""
+    if name not in BY_NAME:
+        raise ValueError(
+            f"constraints={name!r} is unknown; use one of {listing(list(BY_NAME))}, "
+            "a Constraint object, an array with a row of features for each row of X, or None"
+        )
+    return BY_NAME[name]
 
 
 demographic_parity = MassParity("all")
@@ -200,12 +228,7 @@ def moments(constraints: Any, cells: Cells) -> Moments:
     if constraints is None:
         return _compressed(cells.index, np.zeros((len(cells), 0)), [])
     if isinstance(constraints, str):
-        if constraints not in BY_NAME:
-            raise ValueError(
-                f"constraints={constraints!r} is unknown; use one of {listing(list(BY_NAME))}, "
-                "a Constraint object, an array with a row of features for each row of X, or None"
-            )
-        constraints = BY_NAME[constraints]
+        constraints = named(constraints)
     if isinstance(constraints, Constraint):
         _check_cells(constraints, cells)
         return _compressed(cells.index, constraints.features(cells), constraints.names(cells))
@@ -229,6 +252,10 @@ def _moments_of_array(constraints: Any, n_rows: int) -> Moments:
             f"constraints must be a name ({listing(list(BY_NAME))}), a Constraint object, an array "
             f"or None, got {type(constraints).__name__}"
         ) from None
+    if features.ndim == 0:
+        raise ValueError(
+            f"constraints={constraints!r} is a number; did you mean epsilon={constraints!r}?"
+        )
     if features.ndim == 1:
         features = features[:, None]
     if features.ndim != 2 or len(features) != n_rows:

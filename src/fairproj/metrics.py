@@ -6,6 +6,7 @@ fairlearn's ``MetricFrame``: these functions fit into it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 
-from fairproj._validation import check_groups, check_labels, check_pos_label, check_weights
+from fairproj._validation import (
+    check_groups,
+    check_labels,
+    check_pos_label,
+    check_weights,
+    listing,
+    split_sensitive_columns,
+)
 
 __all__ = [
     "demographic_parity_difference",
@@ -25,6 +33,7 @@ __all__ = [
     "false_positive_rate_difference",
     "false_positive_rate_scorer",
     "group_rates",
+    "make_gap_scorer",
 ]
 
 
@@ -59,7 +68,7 @@ def group_rates(
     actual = np.where(y > 0, classes[1], classes[0]) == positive
     predicted = _predictions(y_pred, classes, len(y)) == positive
     weight = check_weights(sample_weight, len(y))
-    groups = check_groups(sensitive_features, len(y))
+    groups = check_groups(sensitive_features, len(y), beside="y_true")
     n_groups = len(groups.values)
 
     def mean(values: NDArray[np.bool_], among: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -90,8 +99,8 @@ def _predictions(y_pred: Any, classes: NDArray[Any], n_rows: int) -> NDArray[Any
     unknown = np.setdiff1d(predicted, classes)
     if len(unknown):
         raise ValueError(
-            f"y_pred holds {unknown[0]!r}, which is not a label of y_true; "
-            "pass predicted labels, not probabilities"
+            f"y_pred holds {listing(unknown[:1])}, which is not a label of y_true "
+            f"({listing(classes)}); pass predicted labels, coded as in y_true"
         )
     return predicted
 
@@ -164,3 +173,37 @@ demographic_parity_scorer = make_scorer(demographic_parity_difference, greater_i
 equal_opportunity_scorer = make_scorer(equal_opportunity_difference, greater_is_better=False)
 false_positive_rate_scorer = make_scorer(false_positive_rate_difference, greater_is_better=False)
 equalized_odds_scorer = make_scorer(equalized_odds_difference, greater_is_better=False)
+
+
+def make_gap_scorer(metric: Callable[..., float], sensitive_columns: Any) -> Callable[..., float]:
+    """A scorer that takes the groups from columns of X, where metadata routing is not used.
+
+    Parameters
+    ----------
+    metric : callable
+        One of the differences of this module.
+    sensitive_columns : str, int or sequence of them
+        Columns of X that hold the sensitive features, as in `FairProjClassifier`.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y)``, minus the gap: larger is better.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from fairproj import FairProjClassifier
+    >>> from fairproj.metrics import equal_opportunity_difference, make_gap_scorer
+    >>> search = GridSearchCV(
+    ...     FairProjClassifier(sensitive_columns="sex"),
+    ...     {"epsilon": [0.05, 0.1, 0.2]},
+    ...     scoring=make_gap_scorer(equal_opportunity_difference, "sex"),
+    ... )
+    """
+
+    def scorer(estimator: Any, X: Any, y: Any) -> float:
+        _, groups, _ = split_sensitive_columns(X, sensitive_columns)
+        return -metric(y, estimator.predict(X), sensitive_features=groups)
+
+    return scorer

@@ -7,8 +7,10 @@ values stand, so that LightGBM itself then computes the ensemble's margin.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -62,11 +64,12 @@ def fold(block: str, change: Callable[[Array], Array]) -> str:
     return block[:start] + " ".join(map(repr, values.tolist())) + block[end:]
 
 
-def assemble(text: str, trees: Sequence[str]) -> str:
+def assemble(text: str, trees: Sequence[str], categories: Sequence[Sequence[Any]] = ()) -> str:
     """A model like ``text`` that holds the given trees and answers with probabilities.
 
     Its raw score is the margin f; its probability is 1 / (1 + exp(-2 f)), the one that exponential
-    loss estimates (Friedman, Hastie & Tibshirani 2000).
+    loss estimates (Friedman, Hastie & Tibshirani 2000). ``categories`` tells LightGBM which code a
+    category of a pandas column has.
     """
     header = text[: text.index("tree_sizes=")]
     footer = text[text.index(_END) :]
@@ -74,6 +77,13 @@ def assemble(text: str, trees: Sequence[str]) -> str:
         header += "objective=binary sigmoid:2\n"
         footer = footer.replace("[objective: custom]", "[objective: binary]")
         footer = footer.replace("[sigmoid: 1]", "[sigmoid: 2]")
+    if categories:
+        footer = re.sub(
+            r"^pandas_categorical:.*$",
+            lambda _: f"pandas_categorical:{json.dumps([list(c) for c in categories])}",
+            footer,
+            flags=re.MULTILINE,
+        )
     numbered = [f"Tree={i}\n{tree}" for i, tree in enumerate(trees)]
     sizes = " ".join(str(len(tree.encode())) for tree in numbered)
     return f"{header}tree_sizes={sizes}\n\n{''.join(numbered)}{footer}"

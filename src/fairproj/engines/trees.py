@@ -8,7 +8,7 @@ one LightGBM model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -45,8 +45,8 @@ class TreeEngine:
     ----------
     matrix : array or CSR matrix of shape (n_rows, n_features)
     y : array of -1 and +1
-    categorical : list of int
-        Columns that hold category codes.
+    categories : mapping of int to list
+        Columns that hold category codes, and the categories these stand for.
     max_depth, max_leaf_nodes : int or None
         Stumps where both are None.
     min_weight_fraction_leaf : float
@@ -64,7 +64,7 @@ class TreeEngine:
         matrix: Matrix,
         y: Array,
         *,
-        categorical: Sequence[int] = (),
+        categories: Mapping[int, Sequence[Any]] | None = None,
         feature_names: Sequence[str] | None = None,
         max_depth: int | None = None,
         max_leaf_nodes: int | None = None,
@@ -77,6 +77,7 @@ class TreeEngine:
         self._y = y
         self._votes = votes
         self._before = before
+        self._categories = [list(c) for _, c in sorted((categories or {}).items())]
         n_rows = len(y)
         self._params = {
             **_size(max_depth, max_leaf_nodes),
@@ -91,7 +92,7 @@ class TreeEngine:
         self._dataset = lgb.Dataset(
             matrix,
             params=self._params,
-            categorical_feature=list(categorical),
+            categorical_feature=sorted(categories or {}),
             feature_name="auto" if feature_names is None else list(feature_names),
         )
         self._passes = RowPasses(n_rows)
@@ -156,7 +157,7 @@ class TreeEngine:
                 native.fold(block, lambda value, vote=vote: vote * say(value, self._votes))  # type: ignore[misc]
             )
         earlier = [] if self._before is None else self._before.votes
-        return TreeEnsemble(native.assemble(text, trees), [*earlier, *votes])
+        return TreeEnsemble(native.assemble(text, trees, self._categories), [*earlier, *votes])
 
 
 class TreeEnsemble:
