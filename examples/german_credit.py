@@ -55,6 +55,7 @@ def main() -> None:
         "a bound on the edge they can cost.\nThe constraint binds training weights, so a smaller "
         "epsilon does not always give a smaller gap.\n"
     )
+    print("What the run with epsilon 0.05 proves (q: AdaBoost's weights, w: the balanced ones):\n")
     print(model.certificate_)
 
 

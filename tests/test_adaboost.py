@@ -8,6 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 import oracles
 from conftest import make_sample
 from fairproj import FairProjClassifier
+from fairproj.engines.trees import TreeEngine
 
 
 @pytest.mark.parametrize("unconstrained", [{"constraints": None}, {"epsilon": 1.0}, {"epsilon": 7}])
@@ -70,6 +71,30 @@ def test_a_column_with_at_most_255_values_is_binned_exactly(n_values, side):
         h, _ = oracles.exact_stump(X, y, q)
         assert np.isclose(q @ (h != y), record.error_q, atol=1e-9)
         margin += record.vote * h
+
+
+@pytest.mark.parametrize("heavy", [0.5, 0.87, 0.99])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rare_values_of_a_skewed_column_have_bins_of_their_own(heavy, sign):
+    rng = np.random.default_rng(1)
+    values = sign * np.arange(1.0, 256.0)
+    p = np.full(255, (1 - heavy) / 254)
+    p[100] = heavy
+    column = np.r_[values, rng.choice(values, 20_000, p=p)]
+    y = np.where(rng.random(len(column)) < 0.3 + 0.4 * (np.abs(column) % 64 > 40), 1, -1)
+    fast = FairProjClassifier(None, n_estimators=8).fit(column[:, None], y)
+    stump = DecisionTreeClassifier(max_depth=1, random_state=0)
+    slow = FairProjClassifier(None, estimator=stump, n_estimators=8).fit(column[:, None], y)
+    mine, other = fast.history_.columns["log_exp_loss"], slow.history_.columns["log_exp_loss"]
+    np.testing.assert_allclose(mine, other, atol=1e-9)
+
+
+def test_a_column_of_zeros_and_many_other_values_keeps_to_its_bins():
+    rng = np.random.default_rng(0)
+    column = np.where(rng.random(20_000) < 0.99, 0.0, rng.normal(size=20_000))
+    y = np.where(rng.random(20_000) < 0.3 + 0.3 * (column > 0.5), 1, -1)
+    engine = TreeEngine(column[:, None], y * 1.0, max_bins=63)
+    assert engine._dataset.feature_num_bin(0) <= 65
 
 
 def test_confidence_votes_are_leaf_means():

@@ -125,7 +125,7 @@ TABLE = {
     ),
     "weights in a table": (
         lambda: fit(sample_weight=np.ones((60, 2))),
-        r"Sample weights must be 1D array or scalar, got shape \(60, 2\)",
+        r"Sample weights must be 1D array or scalar: one number for each row; got shape \(60, 2\)",
     ),
     "empty cell": (
         lambda: fit(groups=np.where(Y > 0, "a", np.where(X[:, 0] > 0, "a", "b"))),
@@ -232,7 +232,7 @@ TABLE = {
     ),
     "sensitive column by name in an array": (
         lambda: fit(FairProjClassifier(sensitive_columns="sex"), groups=None),
-        "sensitive_columns has 'sex'; X is an array without column names, so give positions",
+        "sensitive_columns names 'sex', which X does not have; it has no column names, so give pos",
     ),
     "no sensitive columns": (
         lambda: fit(FairProjClassifier(sensitive_columns=[]), groups=None),
@@ -400,7 +400,7 @@ TABLE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:the constraint weighs cells")
+@pytest.mark.filterwarnings("ignore:the constraint weighs groups")
 @pytest.mark.parametrize("name", TABLE)
 def test_bad_input(name):
     call, sentence = TABLE[name]
@@ -416,7 +416,18 @@ def test_bad_input(name):
         (lambda: fit(groups=np.zeros(60)), r"holds one group only \(0.0\), so there is nothing"),
         (
             lambda: fit(groups=np.r_[np.ones(3), np.zeros(57)], y=np.tile([0, 1], 30)),
-            r"cells with fewer than 10 rows \(group '1.0' with label 1: 1\)",
+            r"weighs groups of fewer than 10 rows \(group '1.0' with label 1: 1\)",
+        ),
+        (
+            lambda: fit(
+                FairProjClassifier("demographic_parity", n_estimators=3),
+                groups=np.r_[np.ones(3), np.zeros(57)],
+            ),
+            r"weighs groups of fewer than 10 rows \(group '1.0': 3\)",
+        ),
+        (
+            lambda: fit(sample_weight=(GROUPS == 0) * 1.0),
+            r"sensitive_features holds one group only \(0\), so there is nothing to balance",
         ),
     ],
 )

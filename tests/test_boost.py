@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
@@ -180,6 +181,49 @@ def test_a_warm_start_after_the_end_adds_nothing():
         UserWarning, match="adds no round: stopped because a learner made no mistake"
     ):
         model.set_params(n_estimators=9).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"votes": "confidence"},
+        {"learning_rate": 0.5},
+        {"epsilon": 0.01},
+        {"pos_label": -1},
+        {"estimator": DecisionTreeClassifier(max_depth=1)},
+        {"constraints": "demographic_parity"},
+    ],
+)
+def test_a_warm_start_refuses_what_would_falsify_the_record(change):
+    model = FairProjClassifier(epsilon=0.2, n_estimators=5, warm_start=True)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    before = model.certificate_
+    with pytest.raises(ValueError, match="warm_start"):
+        model.set_params(n_estimators=9, **change).fit(X, Y, sensitive_features=GROUPS)
+    assert model.certificate_ == before
+
+
+def test_a_warm_start_goes_on_with_the_same_stream_of_random_numbers():
+    tree = DecisionTreeClassifier(max_depth=1, max_features=1)
+
+    def model(n_estimators, **settings):
+        stream = np.random.RandomState(3)
+        return FairProjClassifier(
+            None, estimator=tree, n_estimators=n_estimators, random_state=stream, **settings
+        )
+
+    whole = model(12).fit(X, Y)
+    parts = model(5, warm_start=True).fit(X, Y)
+    parts.set_params(n_estimators=12).fit(X, Y)
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-9)
+
+
+def test_a_failed_fit_leaves_no_model_behind():
+    model = FairProjClassifier(n_estimators=3).fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match="epsilon"):
+        model.set_params(epsilon=-1).fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 class Interrupting(DecisionTreeClassifier):

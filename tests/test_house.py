@@ -59,9 +59,9 @@ def test_plot_of_the_dynamics(constraints):
         "Largest imbalance of the weights",
     ]
     _, own = plt.subplots(1, 4)
-    assert plot_dynamics(model.history_, axes=own)[0] is own[0]
-    with pytest.raises(ValueError, match="axes must be four matplotlib axes, got 1"):
-        plot_dynamics(model, axes=own[:1])
+    assert plot_dynamics(model.history_, ax=own)[0] is own[0]
+    with pytest.raises(ValueError, match="ax must be four matplotlib axes, got 1"):
+        plot_dynamics(model, ax=own[:1])
     plt.close("all")
 
 

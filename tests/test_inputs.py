@@ -247,6 +247,65 @@ def test_categories_are_their_one_hot_columns(make):
     )
 
 
+@pytest.mark.parametrize("share", [0.01, 0.002])
+@pytest.mark.parametrize("holes", [False, True])
+def test_a_rare_category_counts_as_its_one_hot_column(share, holes):
+    rng = np.random.default_rng(0)
+    word = rng.choice(list("abcde"), 5000)
+    rare = rng.random(5000) < share
+    word = np.where(rare, "rare", word).astype(object)
+    y = np.where(rare, 1, rng.random(5000) < 0.2 + 0.1 * (word == "a")).astype(int)
+    if holes:
+        word[rng.random(5000) < 0.3] = None
+    frame = pd.DataFrame({"w": word})
+    one_hot = pd.get_dummies(frame["w"], dtype=float)
+    stump = DecisionTreeClassifier(max_depth=1, random_state=0)
+    slow = FairProjClassifier(None, estimator=stump, n_estimators=6).fit(one_hot, y)
+    fast = FairProjClassifier(None, n_estimators=6).fit(frame, y)
+    margin = slow.decision_function(one_hot)
+    np.testing.assert_allclose(fast.decision_function(frame), margin, atol=1e-9)
+
+
+def test_text_categories_are_not_codes():
+    colour, number, y, groups = category_frames()
+    frame = pd.DataFrame({"c": colour, "n": number})
+    model = FairProjClassifier(n_estimators=5).fit(frame, y, sensitive_features=groups)
+    with (
+        pytest.warns(UserWarning, match="feature names"),
+        pytest.raises(ValueError, match="X is an array, and in training column 'c' held text"),
+    ):
+        model.predict(np.zeros((3, 2)))
+
+
+def test_sensitive_columns_of_integer_names():
+    frame = pd.DataFrame(np.column_stack([X, GROUPS]), columns=[10, 11, 12, 13, 14, 15])
+    model = FairProjClassifier(sensitive_columns=15, n_estimators=3).fit(frame, Y)
+    plain = FairProjClassifier(n_estimators=3).fit(X, Y, sensitive_features=GROUPS)
+    np.testing.assert_array_equal(model.decision_function(frame), plain.decision_function(X))
+    np.testing.assert_array_equal(
+        model.decision_function(frame.drop(columns=15)), plain.decision_function(X)
+    )
+
+
+@pytest.mark.parametrize("make", [lambda X: X.tolist(), sparse.coo_matrix])
+def test_sensitive_columns_of_lists_and_odd_sparse_matrices(make):
+    both = np.column_stack([GROUPS, X])
+    model = FairProjClassifier(sensitive_columns=0, n_estimators=3).fit(make(both), Y)
+    plain = FairProjClassifier(n_estimators=3).fit(X, Y, sensitive_features=GROUPS)
+    np.testing.assert_allclose(model.decision_function(make(both)), plain.decision_function(X))
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
+@pytest.mark.parametrize("learner", [None, DecisionTreeClassifier(max_depth=1, random_state=0)])
+def test_the_scale_of_weights_does_not_matter(scale, learner):
+    weight = np.full(len(Y), scale)
+    model = FairProjClassifier(estimator=learner, n_estimators=5)
+    model.fit(X, Y, sensitive_features=GROUPS, sample_weight=weight)
+    plain = FairProjClassifier(estimator=learner, n_estimators=5)
+    plain.fit(X, Y, sensitive_features=GROUPS)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
 def test_category_codes_in_an_array():
     colour, number, y, groups = category_frames()
     codes = np.unique(colour, return_inverse=True)[1] * 10 - 5.0

@@ -43,6 +43,18 @@ def test_fairlearn_agrees(ours, seed, n_groups, weighted):
     assert np.isclose(mine, other, atol=1e-12)
 
 
+@pytest.mark.parametrize("y", [np.zeros(6, int), np.ones(6, int)])
+def test_one_class_only(y):
+    """A fold may hold one class; demographic parity does not care."""
+    groups, predicted = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 0, 1])
+    mine = metrics.demographic_parity_difference(y, predicted, sensitive_features=groups)
+    other = fairlearn.demographic_parity_difference(y, predicted, sensitive_features=groups)
+    assert np.isclose(mine, other)
+    assert metrics.demographic_parity_difference(y, y, sensitive_features=groups) == 0
+    rates = metrics.group_rates(y, y, sensitive_features=groups)["selection_rate"]
+    assert (rates == y[0]).all()
+
+
 def test_rates_of_groups():
     y = np.array(["no", "yes", "yes", "no", "yes", "yes"])
     predicted = np.array(["yes", "yes", "no", "no", "yes", "yes"])
@@ -73,7 +85,7 @@ def test_a_metric_fits_into_a_metric_frame():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (([0, 1], [0, 1, 1], [0, 1]), r"y_pred has shape \(3,\) and y_true 2 rows"),
+        (([0, 1], [0, 1, 1], [0, 1]), "y_pred has 3 rows and y_true 2; they must be equal"),
         (
             ([0, 1], [0.2, 0.7], [0, 1]),
             r"y_pred holds 0.2, which is not a label of y_true \(0, 1\); pass predicted labels",

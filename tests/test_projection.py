@@ -187,6 +187,28 @@ def test_vanishing_masses(n_groups, event, epsilon, smallest):
     assert np.isclose(w.kl, -log_z - slack @ np.abs(w.multipliers), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_masses_over_hundreds_of_orders_of_magnitude(seed):
+    """Whatever the masses, the uniform distribution is feasible: a solution exists."""
+    rng = np.random.default_rng(seed)
+    n_groups = int(rng.integers(2, 6))
+    features = pair_features(n_groups, EVENTS["odds"])
+    log_mass = rng.uniform(-1500, 0, 2 * n_groups)
+    log_mass -= np.logaddexp.reduce(log_mass)
+    epsilon = np.full(features.shape[1], rng.choice([0.0, 1e-8, 1e-4, 0.05]))
+    w = project(log_mass, features, epsilon)
+    assert (np.abs(w.balance) <= epsilon + 1e-9).all()
+    log_z = np.logaddexp.reduce(log_mass - features @ w.multipliers)
+    assert np.isclose(w.kl, -log_z - epsilon @ np.abs(w.multipliers), rtol=1e-8, atol=1e-9)
+
+
+def test_a_feature_of_rounding_noise_is_none():
+    mass = np.array([0.1, 0.4, 0.3, 0.2])
+    features = np.column_stack([pair_features(2, EVENTS["all"]), np.full(4, 1e-16)])
+    w = project(np.log(mass), features, np.zeros(2))
+    assert np.abs(w.balance).max() < 1e-9
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.05])
 def test_two_hundred_cells_and_a_hundred_constraints(epsilon):
     rng = np.random.default_rng(0)

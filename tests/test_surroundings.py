@@ -41,7 +41,8 @@ def test_cross_validation_with_sensitive_columns():
     search = GridSearchCV(
         FairProjClassifier(n_estimators=10, sensitive_columns="sex"), {"epsilon": [0.05, 0.3]}
     ).fit(frame, Y)
-    assert search.best_params_["epsilon"] in (0.05, 0.3)
+    accuracy = search.cv_results_["mean_test_score"]
+    assert search.best_score_ == accuracy.max() > 0.5
     assert search.predict(frame.drop(columns="sex")).shape == (300,)
 
 
@@ -67,7 +68,8 @@ def test_cross_validation_with_routing(routing):
     auc = get_scorer("roc_auc").set_score_request(sample_weight=False)
     params = {"sensitive_features": GROUPS, "sample_weight": np.ones(len(Y))}
     scores = cross_validate(model, X, Y, params=params, scoring={"gap": gap, "auc": auc})
-    assert (scores["test_gap"] <= 0).all()
+    assert (scores["test_gap"] >= -1).all()
+    assert (scores["test_gap"] < 0).any()
     assert (scores["test_auc"] > 0.5).all()
 
 
@@ -78,8 +80,8 @@ def test_grid_search_over_a_pipeline_with_routing(routing):
     search = GridSearchCV(
         pipeline, {"fairprojclassifier__epsilon": [0.02, 0.5]}, scoring=scorer, cv=3
     ).fit(X, Y, sensitive_features=GROUPS)
-    assert search.best_score_ <= 0
-    assert len(search.cv_results_["params"]) == 2
+    assert -1 < search.best_score_ < 0
+    assert len(set(search.cv_results_["mean_test_score"])) == 2
 
 
 def test_a_pipeline_without_routing():

@@ -68,6 +68,11 @@ def test_deeper_trees_are_nearly_scikit_learns(depth):
     assert np.mean(mine.predict(Z) == other.predict(Z)) > 0.995
 
 
+def test_no_more_leaves_than_rows_are_asked_for():
+    engine = TreeEngine(X[:50], Y[:50] * 1.0, max_depth=30)
+    assert engine._params["num_leaves"] == 50
+
+
 def test_least_weight_of_a_leaf():
     model = FairProjClassifier(
         None, n_estimators=1, max_leaf_nodes=31, min_weight_fraction_leaf=0.1

@@ -104,11 +104,11 @@ class Certificate:
     @property
     def holds(self) -> bool:
         """Whether every statement that is a theorem held in the numbers of this run."""
-        largest = min(1.0, *(b for b in self._bounds() if b is not None))
+        tightest = min(1.0, *(b for b in self._bounds() if b is not None))
         return (
             self.edge_transfer_rounds == self.balanced_rounds == self.n_rounds
             and self.train_error <= self.exp_loss + ROUNDING
-            and self.exp_loss <= largest + 1e-9
+            and self.exp_loss <= tightest + 1e-9
         )
 
     def _bounds(self) -> tuple[float | None, ...]:

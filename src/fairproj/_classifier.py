@@ -53,7 +53,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         object of `fairproj.constraints`; an array of features g; or None for plain AdaBoost.
     epsilon : float or sequence of float, default=0.1
         Slack: the largest difference of mass between two groups, one number or one for each
-        constraint. From 1 on nothing is constrained.
+        constraint. From 1 on the named constraints bind nothing.
     estimator : scikit-learn classifier, optional
         The weak learner; it must take ``sample_weight``. By default the built-in trees (LightGBM).
     n_estimators : int, default=100
@@ -132,6 +132,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     _ensemble: Ensemble
     _encoder: FeatureEncoder
+    _ran_with: dict[str, str]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": "no_validation",
@@ -215,6 +216,14 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_together()
         before = self._model_to_extend()
+        if before is None:  # a fit that fails must not leave half of an older model
+            for name in ("_ensemble", "history_", "certificate_"):
+                self.__dict__.pop(name, None)
+        elif self._ran_with["estimator"] != type(self.estimator).__name__:
+            raise ValueError(
+                f"warm_start cannot go on from {self._ran_with['estimator']} to "
+                f"{type(self.estimator).__name__} as estimator; fit anew with warm_start=False"
+            )
         sample = self._enter(X, y, sensitive_features, sample_weight, reset=before is None)
         weights = ExponentialWeights(
             sample.y,
@@ -225,7 +234,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             discrete=self.votes == "discrete",
         )
         if before is not None:
-            self._check_same_sample(sample, weights)
+            self._check_same_run(sample, weights)
             if self._nothing_to_add():
                 return self
         self.classes_ = sample.classes
@@ -265,7 +274,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y, classes = door.check_labels(y)
         door.check_lengths(X, y)
         weight = door.check_weights(sample_weight, len(y))
-        groups = self._groups(sensitive_features, len(y))
+        groups = door.Groups(np.zeros(len(y), dtype=np.intp), ["all"])
+        if sensitive_features is not None:
+            groups = door.check_groups(sensitive_features, len(y))
         constraints = self.constraints
         if not weight.all():
             rows = np.flatnonzero(weight)
@@ -273,6 +284,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             groups, constraints = groups.take(rows), rows_of_constraint(constraints, rows)
             if (y == y[0]).all():
                 raise ValueError("rows of positive sample_weight must hold two classes, found one")
+        self._warn_of_one_group(groups, given=sensitive_features is not None)
         cells = Cells.of(y, groups, classes, door.check_pos_label(self.pos_label, classes))
         moments = moments_of(constraints, cells)
         epsilon = door.check_epsilon(self.epsilon, moments.names)
@@ -322,22 +334,18 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reset=reset,
         )
 
-    def _groups(self, sensitive_features: Any, n_rows: int) -> door.Groups:
-        groups = door.Groups(np.zeros(n_rows, dtype=np.intp), ["all"])
-        if sensitive_features is not None:
-            groups = door.check_groups(sensitive_features, n_rows)
-        needs_groups = isinstance(self.constraints, str | Constraint)
-        if needs_groups and len(groups.values) < 2:
-            found = "no sensitive_features were given"
-            if sensitive_features is not None:
-                found = f"sensitive_features holds one group only ({groups.values[0]!s})"
-            warnings.warn(
-                f"{found}, so there is nothing to balance and this is plain AdaBoost; pass the "
-                "groups, or constraints=None if that is meant",
-                UserWarning,
-                stacklevel=4,
-            )
-        return groups
+    def _warn_of_one_group(self, groups: door.Groups, *, given: bool) -> None:
+        if len(groups.values) > 1 or not isinstance(self.constraints, str | Constraint):
+            return
+        found = "no sensitive_features were given"
+        if given:
+            found = f"sensitive_features holds one group only ({groups.values[0]!s})"
+        warnings.warn(
+            f"{found}, so there is nothing to balance and this is plain AdaBoost; pass the "
+            "groups, or constraints=None if that is meant",
+            UserWarning,
+            stacklevel=5,
+        )
 
     def _engine(self, sample: _Sample, before: Any) -> Engine:
         if self.estimator is not None:
@@ -348,12 +356,13 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 sample.classes,
                 sample.weight,
                 votes=self.votes,
-                random_state=check_random_state(self.random_state),
+                random_state=self._random_stream(before),
                 before=before,
             )
         return TreeEngine(
             sample.X,
             sample.y,
+            feature_names=getattr(self, "feature_names_in_", None),
             categories=self._encoder.categories,
             max_depth=self.max_depth,
             max_leaf_nodes=self.max_leaf_nodes,
@@ -363,6 +372,12 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             n_threads=effective_n_jobs(self.n_jobs),
             before=before,
         )
+
+    def _random_stream(self, before: Any) -> np.random.RandomState:
+        """Random numbers that go on where those of an earlier run ended."""
+        if before is None:
+            self._stream: np.random.RandomState = check_random_state(self.random_state)
+        return self._stream
 
     def _train(
         self, engine: Engine, weights: ExponentialWeights, sample: _Sample, before: Any
@@ -396,6 +411,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if rounds:
                 votes = [record.vote for record in rounds[len(rounds) - len(learners) :]]
                 self._ensemble = engine.ensemble(learners, votes)
+                self._ran_with = self._run_parameters(sample)
                 self.history_ = History(
                     tuple(rounds),
                     tuple(sample.moments.names),
@@ -429,29 +445,29 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return True
         return False
 
-    def _check_same_sample(self, sample: _Sample, weights: ExponentialWeights) -> None:
-        """The record of a run is about its rows: it cannot go on with others."""
+    def _run_parameters(self, sample: _Sample) -> dict[str, str]:
+        """What a run cannot go on without, as text to compare and to show."""
+        return {
+            "estimator": type(self.estimator).__name__,
+            "votes": self.votes,
+            "labels": door.listing(sample.classes),
+            "positive label": repr(self.pos_label),
+            "constraints": door.listing(sample.moments.names),
+            "epsilon": door.listing(sample.epsilon),
+            "learning_rate": repr(self.learning_rate),
+        }
+
+    def _check_same_run(self, sample: _Sample, weights: ExponentialWeights) -> None:
+        """The record of a run is about its rows and constraints: it cannot go on with others."""
         new = [value for value in sample.groups.values if value not in self.group_values_]
         if new:
             raise ValueError(
                 f"sensitive_features has groups seen for the first time: {door.listing(new)}; "
                 "warm_start goes on with the rows of the first fit"
             )
-        recorded = self.history_[-1].log_exp_loss
-        now = {
-            "labels": door.listing(sample.classes),
-            "constraints": door.listing(sample.moments.names),
-            "epsilon": door.listing(sample.epsilon),
-            "learning_rate": repr(self.learning_rate),
-            "the model's log loss": f"{weights.log_loss:.6f}",
-        }
-        then = {
-            "labels": door.listing(self.classes_),
-            "constraints": door.listing(self.history_.constraint_names),
-            "epsilon": door.listing(self.history_.epsilon),
-            "learning_rate": repr(self.history_.learning_rate),
-            "the model's log loss": f"{recorded:.6f}",
-        }
+        loss = "the model's log loss"
+        now = self._run_parameters(sample) | {loss: f"{weights.log_loss:.6f}"}
+        then = self._ran_with | {loss: f"{self.history_[-1].log_exp_loss:.6f}"}
         for what, value in now.items():
             if value != then[what]:
                 raise ValueError(
@@ -461,14 +477,17 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
 
     def _margin(self, X: Any) -> Array:
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
         return self._ensemble.margin(self._matrix(X))
 
     def _matrix(self, X: Any) -> Any:
         if self._sensitive_columns:
             X = door.drop_sensitive_columns(X, self._sensitive_columns, self.n_features_in_)
         X = self._checked(X, reset=False)
-        return X if self.estimator is not None else self._encoder.transform(X)
+        if isinstance(self._ensemble, TreeEnsemble):
+            self._ensemble.n_threads = effective_n_jobs(self.n_jobs)
+            return self._encoder.transform(X)
+        return X
 
     def to_matrix(self, X: Any) -> Any:
         """X as `booster_` reads it: categories as codes, in the order of training.
@@ -493,7 +512,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """The margin after 1, 2, ... rounds."""
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
         yield from self._ensemble.staged_margin(self._matrix(X))
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:

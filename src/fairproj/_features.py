@@ -55,6 +55,12 @@ class FeatureEncoder:
         if is_frame(X):
             matrix = self._frame_matrix(nw.from_native(X, eager_only=True))
         else:
+            words = [i for i, index in self._categories.items() if index.dtype.kind not in "biuf"]
+            if words:
+                raise ValueError(
+                    f"X is an array, and in training column {self._names[words[0]]!r} held text; "
+                    "pass a data frame like the one of training"
+                )
             matrix = self._with_codes(_csr_matrix(X))
         self._check_missing(matrix)
         return matrix
@@ -213,7 +219,7 @@ def _plain(series: nw.Series[Any]) -> pd.Series:
 def _codes(values: pd.Series, categories: pd.Index[Any]) -> NDArray[np.float64]:
     """Positions among the categories; NaN for a missing or unknown value."""
     if isinstance(values.dtype, pd.CategoricalDtype):  # look up each category, not each row
-        known = categories.get_indexer(values.cat.categories.astype(categories.dtype))
+        known = categories.astype(object).get_indexer(values.cat.categories.astype(object))
         codes = np.append(known, -1)[values.cat.codes.to_numpy()].astype(float)
     else:
         codes = categories.get_indexer(pd.Index(values)).astype(float)
@@ -225,7 +231,7 @@ def _to_numbers(series: nw.Series[Any], name: Any) -> NDArray[np.float64]:
     try:
         if series.dtype.is_numeric() or series.dtype == nw.Boolean:
             return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
-        if series.dtype == nw.Object:
+        if series.dtype in (nw.Object, nw.Unknown):
             values = series.to_pandas()
             if not values.map(lambda value: isinstance(value, str | complex)).any():
                 return np.asarray(values, dtype=float)

@@ -18,7 +18,6 @@ from fairproj._validation import Array, Codes
 ERROR_FLOOR = 1e-16  # a perfect learner votes as one of this error: 18.4
 RENEWAL = 16  # rounds after which rounding errors of products are swept away
 MILD_VOTE = 1.0  # up to which cosh - sinh loses no digits worth mentioning
-_PARITY = (np.arange(CHUNK) % 2).astype(np.uint8)
 
 
 def vote(error_q: float) -> float:
@@ -72,7 +71,9 @@ class ExponentialWeights:
         # Sums over few cells wait for one another; two places for each cell halve the wait.
         self._doubled = (2 * index).astype(np.min_scalar_type(2 * n_cells))
         self._discrete = discrete
-        self._passes = RowPasses(len(y))
+        chunk = max(CHUNK, 8 * n_cells)  # a chunk's sums are of the size of the cells
+        self._parity = (np.arange(min(chunk, len(y))) % 2).astype(np.uint8)
+        self._passes = RowPasses(len(y), chunk)
         self._log_weight = np.log(weight)  # log s_i - y_i f(x_i)
         if margin is not None:
             self._log_weight -= y * margin
@@ -98,7 +99,7 @@ class ExponentialWeights:
             np.take(self._log_cell, self._index[rows], out=relative, mode="clip")
             np.subtract(self._log_weight[rows], relative, out=relative)
             np.exp(relative, out=relative)
-            return self._sums(self._doubled[rows] + _PARITY[: len(relative)], relative)
+            return self._sums(self._doubled[rows] + self._parity[: len(relative)], relative)
 
         total: Array = self._both(self._passes(part)).sum(axis=1)
         return total
@@ -151,7 +152,7 @@ class ExponentialWeights:
                 return self._sums(places + (agreement < 0), self._relative[rows])
             mistakes = np.subtract(1.0, agreement, out=scratch)
             mistakes *= self._relative[rows]
-            return self._sums(places + _PARITY[: len(scratch)], mistakes)
+            return self._sums(places + self._parity[: len(scratch)], mistakes)
 
         both = self._both(self._passes(part))
         self._mistaken = both[:, 1] if self._discrete else both.sum(axis=1) / 2
@@ -168,7 +169,7 @@ class ExponentialWeights:
             if not mild or self._discrete:
                 return None
             relative *= self._step(vote, agreement, scratch)
-            return self._sums(self._doubled[rows] + _PARITY[: len(scratch)], relative)
+            return self._sums(self._doubled[rows] + self._parity[: len(scratch)], relative)
 
         sums = self._passes(part)
         self._since_renewal += 1

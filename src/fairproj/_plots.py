@@ -15,14 +15,14 @@ from fairproj._rounds import History
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # safe for most eyes
 
 
-def plot_dynamics(model: Any, *, axes: Any = None) -> Any:
+def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     """Loss, edges, fairness cost and balance, round by round.
 
     Parameters
     ----------
     model : FairProjClassifier or History
         A fitted model, or its ``history_``.
-    axes : sequence of four matplotlib axes, optional
+    ax : sequence of four matplotlib axes, optional
         Where to draw; by default a new figure of two by two.
 
     Returns
@@ -32,9 +32,9 @@ def plot_dynamics(model: Any, *, axes: Any = None) -> Any:
     if not isinstance(model, History):
         check_is_fitted(model)
     history = model if isinstance(model, History) else model.history_
-    axes = _new_axes() if axes is None else np.asarray(axes).reshape(-1)
+    axes = _new_axes() if ax is None else np.asarray(ax).reshape(-1)
     if len(axes) != 4:
-        raise ValueError(f"axes must be four matplotlib axes, got {len(axes)}")
+        raise ValueError(f"ax must be four matplotlib axes, got {len(axes)}")
     rounds = np.arange(1, len(history) + 1)
     few = len(history) <= 25
     style = {"markersize": 4, "linewidth": 1.5}

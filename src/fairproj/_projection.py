@@ -19,6 +19,7 @@ from scipy.optimize import nnls
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-12  # on the optimality conditions, features scaled to at most 1
+NO_FEATURE = 1e-12  # features no larger than this are rounding
 ROUNDING = 5e-10  # the same where rounding stops F from falling: multipliers in the hundreds
 _MAX_STEPS = 200
 _HALVINGS = 40
@@ -29,11 +30,16 @@ _WIDE_SPAN = 30.0  # of log masses, from where on the solution is approached in 
 class ProjectionError(ValueError):
     """No distribution satisfies the constraints."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "no distribution on these groups and labels satisfies every constraint; "
-            "raise epsilon or drop a constraint"
-        )
+    def __init__(
+        self,
+        message: str = "no distribution on these groups and labels satisfies every constraint; "
+        "raise epsilon or drop a constraint",
+    ) -> None:
+        super().__init__(message)
+
+
+class _NotConvergedError(ProjectionError):
+    """The solver gave up; this says nothing about the constraints."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +111,13 @@ class Projector:
     """`project` for fixed constraints: chooses the way of solving once, then solves many times."""
 
     def __init__(self, features: Array, epsilon: Array) -> None:
-        self.features = np.asarray(features, dtype=float)
+        self.features = np.array(features, dtype=float)
         self.epsilon = np.asarray(epsilon, dtype=float)
         self._disjoint = _Disjoint.of(self.features, self.epsilon)
-        self._scale = np.maximum(np.abs(self.features).max(axis=0), np.finfo(float).tiny)
+        # Features of rounding noise are none: scaled to one they would be impossible constraints.
+        self.features[:, np.abs(self.features).max(axis=0, initial=0.0) <= NO_FEATURE] = 0.0
+        self._scale = np.abs(self.features).max(axis=0, initial=0.0)
+        self._scale[self._scale == 0] = 1.0
         self._keep = _independent(self.features / self._scale, self.epsilon)
 
     def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
@@ -267,13 +276,21 @@ def _solve(log_mass: Array, features: Array, epsilon: Array, start: Array) -> tu
     """
     log_mass = log_mass - log_mass.max()
     span = -log_mass[np.isfinite(log_mass)].min()
-    lam, n_steps = start, 0
-    if span > _WIDE_SPAN and not start.any():
-        for power in range(math.ceil(math.log2(span / _WIDE_SPAN)), 0, -1):
-            lam, more = _newton(log_mass / 2**power, features, epsilon, lam)
-            lam, n_steps = 2 * lam, n_steps + more
-    lam, more = _newton(log_mass, features, epsilon, lam)
-    return lam, n_steps + more
+    for stride in (math.inf if start.any() else 2.0, 2.0, 1.2, 1.03):
+        stages = math.ceil(math.log(max(1.0, span / _WIDE_SPAN), stride))
+        lam, n_steps = start if stages == 0 else np.zeros(len(start)), 0
+        try:
+            for power in range(stages, 0, -1):
+                lam, more = _newton(log_mass / stride**power, features, epsilon, lam)
+                lam, n_steps = stride * lam, n_steps + more
+            lam, more = _newton(log_mass, features, epsilon, lam)
+            return lam, n_steps + more
+        except _NotConvergedError:
+            continue
+    raise _NotConvergedError(
+        f"the projection did not converge on masses between exp({-span:.0f}) and 1; "
+        "raise epsilon or merge groups"
+    )
 
 
 def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> tuple[Array, int]:
@@ -294,8 +311,8 @@ def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> t
         balance = mass @ features
         if _residual(lam, balance, epsilon) <= (ROUNDING if stalled else TOLERANCE):
             return lam, n_steps
-        if -value > largest_kl + 1e-6:
-            break
+        if -value > largest_kl + 1e-6 * (1 + largest_kl):
+            raise ProjectionError
         target, height = _model_minimum(lam, mass, features, balance, epsilon)
         direction = target - height * lam
         reach = np.abs(features @ direction).max()
@@ -314,7 +331,7 @@ def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> t
         stalled = bool(fall <= noise)
         lam, value = trial, value - fall
         radius = 2 * radius if not whole and halving == 0 else _FIRST_RADIUS
-    raise ProjectionError
+    raise _NotConvergedError
 
 
 def _residual(multipliers: Array, balance: Array, epsilon: Array) -> float:

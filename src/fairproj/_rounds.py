@@ -140,16 +140,23 @@ class History:
         return pd.DataFrame(columns, index=index)
 
     def to_json(self) -> str:
-        """Everything in the record as JSON text; `from_json` reads it back."""
-        return json.dumps(
-            {
-                "constraint_names": list(self.constraint_names),
-                "epsilon": list(self.epsilon),
-                "learning_rate": self.learning_rate,
-                "stop_reason": self.stop_reason.name,
-                "rounds": [vars(record) for record in self.rounds],
-            }
-        )
+        """Everything in the record as JSON text, what is derived too; `from_json` reads it back."""
+        derived = {
+            name: [None if np.isnan(value) else value for value in values.tolist()]
+            for name, values in self.columns.items()
+        }
+        rounds = [
+            {name: values[t] for name, values in derived.items()} | vars(record)
+            for t, record in enumerate(self.rounds)
+        ]
+        content = {
+            "constraint_names": list(self.constraint_names),
+            "epsilon": [min(slack, np.finfo(float).max) for slack in self.epsilon],
+            "learning_rate": self.learning_rate,
+            "stop_reason": self.stop_reason.name,
+            "rounds": rounds,
+        }
+        return json.dumps(content, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> History:
@@ -159,6 +166,7 @@ class History:
             fields: dict[str, Any] = {
                 name: tuple(value) if name in _BY_CONSTRAINT else value
                 for name, value in record.items()
+                if name in Round.__dataclass_fields__
             }
             rounds.append(Round(**fields))
         return cls(

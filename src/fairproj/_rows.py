@@ -22,11 +22,11 @@ CHUNK = 32_768
 class RowPasses:
     """Calls a function on slices of the rows, each time with a scratch array of their length."""
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, n_rows: int, chunk: int = CHUNK) -> None:
         self._chunks = [
-            slice(start, min(start + CHUNK, n_rows)) for start in range(0, n_rows, CHUNK)
+            slice(start, min(start + chunk, n_rows)) for start in range(0, n_rows, chunk)
         ]
-        self._scratch = np.empty(min(CHUNK, n_rows))
+        self._scratch = np.empty(min(chunk, n_rows))
 
     def __call__(self, part: Callable[[slice, Array], T]) -> list[T]:
         """The results of all chunks, in the order of the rows."""

@@ -102,11 +102,17 @@ def text_explained() -> Iterator[None]:
         ) from None
 
 
-def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:
-    """Labels as -1 and +1, and the two classes in sort order; +1 stands for the second."""
+def plain_labels(y: Any) -> NDArray[Any]:
+    """Labels as a flat array."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None; pass the labels")
-    y = column_or_1d(_native_array(y), warn=True)
+    flat: NDArray[Any] = column_or_1d(_native_array(y), warn=True)
+    return flat
+
+
+def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:
+    """Labels as -1 and +1, and the two classes in sort order; +1 stands for the second."""
+    y = plain_labels(y)
     missing = int(pd.isna(y).sum())
     if missing:
         raise ValueError(
@@ -156,8 +162,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
     weight = np.asarray(_native_array(sample_weight), dtype=float)
     if weight.ndim != 1:
         raise ValueError(
-            f"Sample weights must be 1D array or scalar, got shape {weight.shape}; "
-            "pass one weight for each row"
+            f"Sample weights must be 1D array or scalar: one number for each row; got shape "
+            f"{weight.shape}"
         )
     if len(weight) != n_rows:
         raise ValueError(
@@ -172,7 +178,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
         )
     if not (weight > 0).any():
         raise ValueError("sample_weight is zero for every row; at least two rows need weight")
-    return weight
+    relative: Array = weight / weight.max()  # only ratios matter, and 1e308 + 1e308 is infinite
+    return relative
 
 
 def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Groups:
@@ -193,8 +200,8 @@ def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Gro
         )
     codes = np.zeros(n_rows, dtype=np.intp)
     values: list[tuple[Any, ...]] = [()]
-    for name in table.columns:
-        column_codes, column_values = _factorize(table[name], name)
+    for position, name in enumerate(table.columns):
+        column_codes, column_values = _factorize(table.iloc[:, position], name)
         codes = codes * len(column_values) + column_codes
         values = [(*value, new) for value in values for new in column_values]
         present, codes = np.unique(codes, return_inverse=True)  # keep the product small
@@ -281,56 +288,57 @@ def split_sensitive_columns(X: Any, columns: Any) -> tuple[Any, Any, list[Any]]:
     wanted: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else [*columns]
     if not wanted:
         raise ValueError("sensitive_columns is empty; name at least one column of X, or pass None")
-    if len(set(wanted)) < len(wanted) or any(isinstance(c, bool) for c in wanted):
+    if len(set(wanted)) < len(wanted) or any(isinstance(c, bool | np.bool_) for c in wanted):
         raise ValueError(
             f"sensitive_columns={columns!r} must be names or positions of columns, each once"
         )
-    if is_frame(X):
-        frame = nw.from_native(X, eager_only=True)
-        names = [frame.columns[c] if isinstance(c, int | np.integer) else c for c in wanted]
-        absent = [name for name in names if name not in frame.columns]
-        if absent:
-            raise ValueError(
-                f"sensitive_columns names {listing(absent)}, which X does not have; "
-                f"its columns are {listing(frame.columns)}"
-            )
-        if len(names) == len(frame.columns):
-            raise ValueError(
-                "sensitive_columns names every column of X; none is left to learn from"
-            )
-        return frame.drop(names).to_native(), frame.select(names).to_native(), names
-    n_columns = np.shape(X)[1]
-    bad = [c for c in wanted if not isinstance(c, int | np.integer) or not 0 <= c < n_columns]
-    if bad:
-        raise ValueError(
-            f"sensitive_columns has {listing(bad)}; X is an array without column names, so give "
-            f"positions from 0 to {n_columns - 1}"
-        )
-    dense = X[:, wanted]
-    return (
-        _without(X, wanted),
-        dense.toarray() if sparse.issparse(X) else dense,
-        [int(c) for c in wanted],
-    )
+    names = _column_names(X)
+    positions = [_position(column, names) for column in wanted]
+    if len(positions) == len(names):
+        raise ValueError("sensitive_columns names every column of X; none is left to learn from")
+    keep = [i for i in range(len(names)) if i not in positions]
+    return _columns(X, keep), _columns(X, positions, dense=True), [names[i] for i in positions]
 
 
 def drop_sensitive_columns(X: Any, columns: list[Any], n_features: int) -> Any:
     """X as the learners want it at predict, where the sensitive columns may or may not be there."""
+    if not is_frame(X) and np.ndim(X) != 2:
+        return X
+    names = _column_names(X)
+    if not is_frame(X) and len(names) != n_features + len(columns):
+        return X
+    keep = [i for i, name in enumerate(names) if name not in columns]
+    return X if len(keep) == len(names) else _columns(X, keep)
+
+
+def _column_names(X: Any) -> list[Any]:
+    """The names of a frame's columns, or positions."""
     if is_frame(X):
-        frame = nw.from_native(X, eager_only=True)
-        names = [name for name in columns if name in frame.columns]
-        return frame.drop(names).to_native() if names else X
+        return list(nw.from_native(X, eager_only=True).columns)
     shape = np.shape(X)
-    if len(shape) == 2 and shape[1] == n_features + len(columns):
-        positions = [c for c in columns if isinstance(c, int)]
-        if len(positions) == len(columns):
-            return _without(X, positions)
-    return X
+    if len(shape) != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns, got shape {shape}")
+    return list(range(shape[1]))
 
 
-def _without(X: Any, positions: list[int]) -> Any:
-    keep = np.setdiff1d(np.arange(np.shape(X)[1]), positions)
-    return X.tocsc()[:, keep].tocsr() if sparse.issparse(X) else X[:, keep]
+def _position(column: Any, names: list[Any]) -> int:
+    if column in names:
+        return names.index(column)
+    if isinstance(column, int | np.integer) and 0 <= column < len(names):
+        return int(column)
+    hint = f"its columns are {listing(names)}"
+    if names == list(range(len(names))):
+        hint = f"it has no column names, so give positions from 0 to {len(names) - 1}"
+    raise ValueError(f"sensitive_columns names {column!r}, which X does not have; {hint}")
+
+
+def _columns(X: Any, positions: list[int], *, dense: bool = False) -> Any:
+    if is_frame(X):
+        return nw.from_native(X, eager_only=True)[:, positions].to_native()
+    if sparse.issparse(X):
+        some = X.tocsc()[:, positions]
+        return some.toarray() if dense else some.tocsr()
+    return np.asarray(X)[:, positions]
 
 
 def _native_array(values: Any) -> NDArray[Any]:

@@ -279,12 +279,18 @@ def _check_cells(constraint: Constraint, cells: Cells) -> None:
             f"{cells.name(empty[0])} has no rows, and the constraint needs some; merge this group "
             f"with another or drop it (rows of the cells needed: {known})"
         )
-    few = np.flatnonzero(needed & (counts < FEW_ROWS))
-    if len(few):
-        found = ", ".join(f"{cells.name(c)}: {counts[c]}" for c in few[:12])
+    few = np.flatnonzero(needed & (counts < FEW_ROWS)).tolist()
+    found = [f"{cells.name(c)}: {counts[c]}" for c in few]
+    touched = (constraint.features(cells) != 0).any(axis=1) & ~needed
+    by_group = np.bincount(cells.group, counts * touched, len(cells.group_names))
+    found += [
+        f"group {cells.group_names[g]!r}: {by_group[g]:.0f}"
+        for g in np.flatnonzero((by_group > 0) & (by_group < FEW_ROWS))
+    ]
+    if found:
         warnings.warn(
-            f"the constraint weighs cells with fewer than {FEW_ROWS} rows ({found}); a few rows "
-            "may get most of the weight, so consider merging groups",
+            f"the constraint weighs groups of fewer than {FEW_ROWS} rows ({', '.join(found[:12])})"
+            "; a few rows may get most of the weight, so consider merging groups",
             UserWarning,
             stacklevel=5,
         )

@@ -20,6 +20,7 @@ from fairproj._validation import (
     check_pos_label,
     check_weights,
     listing,
+    plain_labels,
     split_sensitive_columns,
 )
 
@@ -63,10 +64,8 @@ def group_rates(
         Columns ``count``, ``accuracy``, ``selection_rate``, ``true_positive_rate``,
         ``false_positive_rate``; a rate over no rows is NaN.
     """
-    y, classes = check_labels(y_true)
-    positive = classes[check_pos_label(pos_label, classes)]
-    actual = np.where(y > 0, classes[1], classes[0]) == positive
-    predicted = _predictions(y_pred, classes, len(y)) == positive
+    y, predictions, positive = _two_labels(y_true, y_pred, pos_label)
+    actual, predicted = y == positive, predictions == positive
     weight = check_weights(sample_weight, len(y))
     groups = check_groups(sensitive_features, len(y), beside="y_true")
     n_groups = len(groups.values)
@@ -90,19 +89,27 @@ def group_rates(
     )
 
 
-def _predictions(y_pred: Any, classes: NDArray[Any], n_rows: int) -> NDArray[Any]:
-    predicted = np.asarray(y_pred)
-    if predicted.shape != (n_rows,):
+def _two_labels(y_true: Any, y_pred: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
+    """Labels, predictions and which label is positive; either may hold one class only."""
+    y, predicted = plain_labels(y_true), plain_labels(y_pred)
+    if len(predicted) != len(y):
         raise ValueError(
-            f"y_pred has shape {predicted.shape} and y_true {n_rows} rows; they must be equal"
+            f"y_pred has {len(predicted)} rows and y_true {len(y)}; they must be equal"
         )
+    classes = np.unique(y)
     unknown = np.setdiff1d(predicted, classes)
-    if len(unknown):
+    if len(unknown) and len(classes) > 1:
         raise ValueError(
             f"y_pred holds {listing(unknown[:1])}, which is not a label of y_true "
             f"({listing(classes)}); pass predicted labels, coded as in y_true"
         )
-    return predicted
+    both = np.union1d(y, predicted)
+    if len(both) == 1 and pos_label is None:  # one class in all: 1, True and the like are positive
+        pos_label = both[0] if both[0] in (1, "1") else object()
+    if len(both) > 1:
+        _, classes = check_labels(np.concatenate([y, predicted]))
+        pos_label = classes[check_pos_label(pos_label, classes)]
+    return y, predicted, pos_label
 
 
 def demographic_parity_difference(

@@ -44,12 +44,15 @@ class EstimatorEngine:
         self._votes = votes
         self._random_state = random_state
         self._before = before
-        for _ in range(len(before) if before else 0):
-            seeded(estimator, random_state)  # draw what the earlier run has drawn
 
     def fit(self, w: Array) -> tuple[Any, Array]:
-        learner = seeded(self._estimator, self._random_state)
-        learner.fit(self._X, self._labels, sample_weight=on_grid(w, self._weight))
+        state = self._random_state.get_state()
+        try:
+            learner = seeded(self._estimator, self._random_state)
+            learner.fit(self._X, self._labels, sample_weight=on_grid(w, self._weight))
+        except BaseException:  # an interrupted round draws the same numbers when it is run again
+            self._random_state.set_state(state)
+            raise
         return learner, said(learner, self._X, self._classes, self._votes)
 
     def constant(self, h: float) -> tuple[Any, Array]:

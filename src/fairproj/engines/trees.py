@@ -8,6 +8,7 @@ one LightGBM model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ Votes = Literal["discrete", "confidence"]
 ROWS_PER_THREAD = 10_000  # with fewer, threads wait for each other longer than they work
 _NO_SIGN = 1e-10  # a leaf value this close to zero is rounding; a tie goes to class -1
 _MANY_BINS = 1 << 20
+_MOST_LEAVES = 1 << 17  # LightGBM's own limit
 
 
 @dataclass(frozen=True)
@@ -80,30 +82,23 @@ class TreeEngine:
         self._categories = [list(c) for _, c in sorted((categories or {}).items())]
         n_rows = len(y)
         self._params = {
-            **_size(max_depth, max_leaf_nodes),
+            **_size(max_depth, max_leaf_nodes, n_rows),
             **_EXACT,
             "min_sum_hessian_in_leaf": max(1e-6, min_weight_fraction_leaf * n_rows),
             "max_bin": max_bins,
             "num_threads": max(1, min(n_threads, n_rows // ROWS_PER_THREAD)),
         }
-        exact_bins = _bins_by_column(matrix, max_bins)
-        if exact_bins is not None:
-            self._params["max_bin_by_feature"] = exact_bins
-        self._dataset = lgb.Dataset(
-            matrix,
-            params=self._params,
-            categorical_feature=sorted(categories or {}),
-            feature_name="auto" if feature_names is None else list(feature_names),
-        )
+        self._dataset = _binned(matrix, self._params, sorted(categories or {}), feature_names)
         self._passes = RowPasses(n_rows)
         self._minus_y = (-y).astype(np.float32)
-        self._gradient, self._hessian = np.empty((2, n_rows), dtype=np.float32)
+        # A last row may stand in the data for LightGBM's sake; it weighs nothing.
+        self._gradient, self._hessian = np.zeros((2, self._dataset.num_data()), dtype=np.float32)
         self._h = say(np.zeros(n_rows), votes)
         self.reset()
 
     def reset(self) -> None:
         """Start a new run on the data binned already."""
-        data = self._dataset.construct()
+        data = self._dataset
         n_features = data.num_feature()
         self._splits = any(data.feature_num_bin(column) > 1 for column in range(n_features))
         if not self._splits:  # LightGBM refuses such data; any other will do to hold constants
@@ -175,18 +170,22 @@ class TreeEnsemble:
     def blocks(self) -> list[str]:
         return native.blocks(self.booster.model_to_string())
 
+    def _threads(self, X: Matrix) -> int:
+        return max(1, min(self.n_threads, int(X.shape[0]) // ROWS_PER_THREAD))
+
     def margin(self, X: Matrix) -> Array:
-        return np.asarray(
-            self.booster.predict(X, raw_score=True, num_threads=self.n_threads), dtype=float
-        )
+        raw = self.booster.predict(X, raw_score=True, num_threads=self._threads(X))
+        return np.asarray(raw, dtype=np.float64)
 
     def tree_margin(self, X: Matrix, t: int) -> Array:
         """What tree t adds to the margin."""
-        raw = self.booster.predict(X, raw_score=True, start_iteration=t, num_iteration=1)
+        raw = self.booster.predict(
+            X, raw_score=True, start_iteration=t, num_iteration=1, num_threads=self._threads(X)
+        )
         return np.asarray(raw, dtype=float)
 
     def staged_margin(self, X: Matrix) -> Iterator[Array]:
-        leaves = np.asarray(self.booster.predict(X, pred_leaf=True, num_threads=self.n_threads))
+        leaves = np.asarray(self.booster.predict(X, pred_leaf=True, num_threads=self._threads(X)))
         leaves = leaves.reshape(leaves.shape[0], -1)
         margin = np.zeros(len(leaves))
         for t, block in enumerate(self.blocks):
@@ -231,6 +230,7 @@ _EXACT: dict[str, Any] = {
     "cat_l2": 0.0,
     "cat_smooth": 0.0,
     "min_data_per_group": 1,
+    "histogram_pool_size": 1024.0,  # MB; deep trees on many rows would take many times that
     "deterministic": True,
     "force_row_wise": True,
     "seed": 0,
@@ -238,29 +238,73 @@ _EXACT: dict[str, Any] = {
 }
 
 
-def _size(max_depth: int | None, max_leaf_nodes: int | None) -> dict[str, int]:
+def _size(max_depth: int | None, max_leaf_nodes: int | None, n_rows: int) -> dict[str, int]:
     if max_depth is None and max_leaf_nodes is None:
         max_depth = 1
     depth = -1 if max_depth is None else max_depth
-    leaves = 2 ** min(depth, 16) if max_leaf_nodes is None else max_leaf_nodes
-    return {"max_depth": depth, "num_leaves": leaves}
+    leaves = max_leaf_nodes or 2 ** min(depth, 17)
+    return {"max_depth": depth, "num_leaves": max(2, min(leaves, n_rows, _MOST_LEAVES))}
 
 
-def _bins_by_column(matrix: Matrix, max_bins: int) -> list[int] | None:
-    """Bins for each column such that one with at most ``max_bins`` values gets a bin for each.
+def _binned(
+    matrix: Matrix,
+    params: dict[str, Any],
+    categorical: list[int],
+    feature_names: Sequence[str] | None,
+) -> lgb.Dataset:
+    """The data in bins, such that a column with at most ``max_bin`` values has a bin for each.
 
-    LightGBM splits its budget of bins between negative and positive values by their counts and
-    may merge values of a column with far fewer values than bins. A budget without end for such
-    columns prevents it, and still makes only as many bins as there are values.
+    Three habits of LightGBM are in the way. It splits its budget of bins between negative and
+    positive values by their counts, and so may merge values of a column with far fewer values than
+    bins: columns that look like few values in a sample get a budget without end, and a second
+    binning takes it back from those that turn out to have many. It drops the rarest category of a
+    column without missing values if that is rarer than 1 %: a last row without any category, and
+    without weight, keeps it. It looks at 200,000 rows only: at all, where something rare matters.
     """
-    if sparse.issparse(matrix) or not matrix.size:
-        return None
-    sample = matrix[:: max(1, len(matrix) // (4 * max_bins))]
-    lowest = np.fmin.reduce(matrix, axis=0, initial=0.0)
-    bins = [max_bins] * matrix.shape[1]
-    for column in range(matrix.shape[1]):
-        n_sampled = len(np.unique(sample[:, column]))
-        suspect = n_sampled > max_bins // 2 or lowest[column] < 0
-        if n_sampled <= max_bins and suspect and len(np.unique(matrix[:, column])) <= max_bins:
-            bins[column] = _MANY_BINS
-    return bins if _MANY_BINS in bins else None
+    max_bin = params["max_bin"]
+    rare = bool(categorical) or _has_missing(matrix)
+    params = params | {"bin_construct_sample_cnt": max(200_000, matrix.shape[0] if rare else 0)}
+    data: Any = matrix
+    if categorical:
+        last = np.array(matrix[:1])
+        last[:, categorical] = np.nan
+        data = [matrix, last]
+    few = _few_values(matrix, max_bin)
+    while True:
+        if few:
+            budget = [_MANY_BINS if column in few else max_bin for column in range(matrix.shape[1])]
+            params = params | {"max_bin_by_feature": budget}
+        dataset = lgb.Dataset(
+            data,
+            params=params,
+            categorical_feature=categorical,
+            feature_name=_plain_names(feature_names, matrix.shape[1]),
+        ).construct()
+        many = {column for column in few if dataset.feature_num_bin(column) > max_bin + 2}
+        if not many:
+            return dataset
+        few = few - many
+        params.pop("max_bin_by_feature")
+
+
+def _few_values(matrix: Matrix, max_bin: int) -> set[int]:
+    """Columns that have at most ``max_bin`` values in a sample of the rows."""
+    if sparse.issparse(matrix):
+        return set()
+    sample = np.sort(matrix[:: max(1, len(matrix) // (16 * max_bin))], axis=0)
+    changes = (sample[1:] != sample[:-1]) & ~np.isnan(sample[1:])
+    return set(np.flatnonzero(changes.sum(axis=0) < max_bin).tolist())
+
+
+def _has_missing(matrix: Matrix) -> bool:
+    if sparse.issparse(matrix):
+        return bool(np.isnan(matrix.data).any())
+    return bool(np.isnan(matrix.min(axis=0)).any())
+
+
+def _plain_names(names: Sequence[str] | None, n_columns: int) -> Any:
+    """Names that LightGBM's text format can hold, or its own."""
+    if names is None:
+        return "auto"
+    plain = [re.sub(r"[^\w.-]", "_", str(name)) for name in names]
+    return plain if len(set(plain)) == n_columns else "auto"
