@@ -28,6 +28,7 @@ Votes = Literal["discrete", "confidence"]
 
 ROWS_PER_THREAD = 10_000  # with fewer, threads wait for each other longer than they work
 _NO_SIGN = 1e-10  # a leaf value this close to zero is rounding; a tie goes to class -1
+SAMPLED_ROWS = 200_000  # LightGBM's default for finding bins
 _MANY_BINS = 1 << 20
 _MOST_LEAVES = 1 << 17  # LightGBM's own limit
 
@@ -262,8 +263,9 @@ def _binned(
     without weight, keeps it. It looks at 200,000 rows only: at all, where something rare matters.
     """
     max_bin = params["max_bin"]
-    rare = bool(categorical) or _has_missing(matrix)
-    params = params | {"bin_construct_sample_cnt": max(200_000, matrix.shape[0] if rare else 0)}
+    n_rows = matrix.shape[0]
+    if n_rows > SAMPLED_ROWS and (categorical or _has_missing(matrix)):
+        params = params | {"bin_construct_sample_cnt": n_rows}
     data: Any = matrix
     if categorical:
         last = np.array(matrix[:1])
