@@ -82,7 +82,7 @@ def against_adaboost() -> list[Row]:
     ours = FairProjClassifier("equal_opportunity", epsilon=0.4, n_estimators=100)
     both = FairProjClassifier("equal_opportunity", epsilon=0.4, n_estimators=100, n_jobs=2)
     mine, threaded, theirs = best_of(
-        3,
+        5,
         lambda: ours.fit(X, y, sensitive_features=sex),
         lambda: both.fit(X, y, sensitive_features=sex),
         lambda: AdaBoostClassifier(n_estimators=100, random_state=0).fit(X, y),
@@ -132,7 +132,7 @@ def against_lightgbm() -> list[Row]:
         dataset = make()
         for leaves, threads in product((2, 31), (1, 2)):
             ours = our_loop(dataset, leaves, n_rounds, threads)
-            mine, theirs = best_of(5, ours, plain_lightgbm(dataset, leaves, n_rounds, threads))
+            mine, theirs = best_of(9, ours, plain_lightgbm(dataset, leaves, n_rounds, threads))
             size = "stumps" if leaves == 2 else "31 leaves"
             rows.append(
                 (
