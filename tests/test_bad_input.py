@@ -371,7 +371,7 @@ TABLE = {
     "other rows at a warm start": (
         lambda: fit(
             fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=5),
-            y=-Y,
+            X=-X,
         ),
         "warm_start goes on with the rows, weights and constraints of the first fit; the model's "
         r"log loss was -0.\d+ there and is \d.\d+ here; fit anew",
@@ -382,7 +382,7 @@ TABLE = {
                 n_estimators=5, epsilon=0.3
             )
         ),
-        "epsilon was 0.1 there and is 0.3 here; fit anew with warm_start=False",
+        r"epsilon was \(0.1,\) there and is \(0.3,\) here; fit anew with warm_start=False",
     ),
     "other rows after the end of a run": (
         lambda: fit(

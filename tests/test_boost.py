@@ -192,6 +192,7 @@ def test_a_warm_start_after_the_end_adds_nothing():
         {"pos_label": -1},
         {"estimator": DecisionTreeClassifier(max_depth=1)},
         {"constraints": "demographic_parity"},
+        {"constraints": np.column_stack([GROUPS, 1 - GROUPS])},
     ],
 )
 def test_a_warm_start_refuses_what_would_falsify_the_record(change):
@@ -201,6 +202,13 @@ def test_a_warm_start_refuses_what_would_falsify_the_record(change):
     with pytest.raises(ValueError, match="warm_start"):
         model.set_params(n_estimators=9, **change).fit(X, Y, sensitive_features=GROUPS)
     assert model.certificate_ == before
+
+
+def test_a_warm_start_refuses_rows_that_changed_groups():
+    model = FairProjClassifier(epsilon=0.2, n_estimators=5, warm_start=True)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match="the rows' groups, labels or constraint features changed"):
+        model.set_params(n_estimators=9).fit(X, Y, sensitive_features=1 - GROUPS)
 
 
 def test_a_warm_start_goes_on_with_the_same_stream_of_random_numbers():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -20,15 +20,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairproj import _validation as door
 from fairproj._boost import boost
-from fairproj._cells import Cells
 from fairproj._certificate import Certificate, certify
+from fairproj._continuation import RunFacts, check_same_learner, check_same_run, nothing_to_add
 from fairproj._features import FeatureEncoder
 from fairproj._losses import ExponentialWeights
 from fairproj._progress import Drain
 from fairproj._rounds import History, StopReason
+from fairproj._sample import Sample, gather
 from fairproj._tilt import ProjectedWeights
-from fairproj.constraints import Constraint, Moments, rows_of_constraint
-from fairproj.constraints import moments as moments_of
 from fairproj.engines import Engine, Ensemble
 from fairproj.engines.estimators import EstimatorEngine, EstimatorEnsemble
 from fairproj.engines.trees import TreeEngine, TreeEnsemble
@@ -132,7 +131,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     _ensemble: Ensemble
     _encoder: FeatureEncoder
-    _ran_with: dict[str, str]
+    _facts: RunFacts
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": "no_validation",
@@ -219,11 +218,8 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if before is None:  # a fit that fails must not leave half of an older model
             for name in ("_ensemble", "history_", "certificate_"):
                 self.__dict__.pop(name, None)
-        elif self._ran_with["estimator"] != type(self.estimator).__name__:
-            raise ValueError(
-                f"warm_start cannot go on from {self._ran_with['estimator']} to "
-                f"{type(self.estimator).__name__} as estimator; fit anew with warm_start=False"
-            )
+        else:
+            check_same_learner(self._facts, self.estimator)
         sample = self._enter(X, y, sensitive_features, sample_weight, reset=before is None)
         weights = ExponentialWeights(
             sample.y,
@@ -233,10 +229,13 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             margin=None if before is None else before.margin(sample.X),
             discrete=self.votes == "discrete",
         )
+        facts = RunFacts.of(self, sample)
         if before is not None:
-            self._check_same_run(sample, weights)
-            if self._nothing_to_add():
+            recorded = self.history_[-1].log_exp_loss
+            check_same_run(self._facts, facts, recorded, weights.log_loss)
+            if nothing_to_add(self.history_, self.n_estimators):
                 return self
+        self._facts = facts
         self.classes_ = sample.classes
         self.group_values_ = sample.groups.values
         engine = self._engine(sample, before)
@@ -267,30 +266,23 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _enter(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool
-    ) -> _Sample:
-        """Everything through the door, rows of weight zero left outside."""
+    ) -> Sample:
+        """Everything through the door; X becomes the trees' matrix, or stays for ``estimator=``."""
         X, sensitive_features = self._split(X, sensitive_features)
         X = self._checked(X, reset=reset)
-        y, classes = door.check_labels(y)
-        door.check_lengths(X, y)
-        weight = door.check_weights(sample_weight, len(y))
-        groups = door.Groups(np.zeros(len(y), dtype=np.intp), ["all"])
-        if sensitive_features is not None:
-            groups = door.check_groups(sensitive_features, len(y))
-        constraints = self.constraints
-        if not weight.all():
-            rows = np.flatnonzero(weight)
-            X, y, weight = door.take_rows(X, rows), y[rows], weight[rows]
-            groups, constraints = groups.take(rows), rows_of_constraint(constraints, rows)
-            if (y == y[0]).all():
-                raise ValueError("rows of positive sample_weight must hold two classes, found one")
-        self._warn_of_one_group(groups, given=sensitive_features is not None)
-        cells = Cells.of(y, groups, classes, door.check_pos_label(self.pos_label, classes))
-        moments = moments_of(constraints, cells)
-        epsilon = door.check_epsilon(self.epsilon, moments.names)
-        if self.estimator is None:
-            X = self._encoder.fit_transform(X) if reset else self._encoder.transform(X)
-        return _Sample(X, y, classes, weight, groups, moments, epsilon)
+        sample = gather(
+            X,
+            y,
+            sensitive_features,
+            sample_weight,
+            constraints=self.constraints,
+            epsilon=self.epsilon,
+            pos_label=self.pos_label,
+        )
+        if self.estimator is not None:
+            return sample
+        encode = self._encoder.fit_transform if reset else self._encoder.transform
+        return replace(sample, X=encode(sample.X))
 
     def _split(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
         """X without sensitive columns, and the sensitive features, from whichever way was used."""
@@ -334,25 +326,12 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reset=reset,
         )
 
-    def _warn_of_one_group(self, groups: door.Groups, *, given: bool) -> None:
-        if len(groups.values) > 1 or not isinstance(self.constraints, str | Constraint):
-            return
-        found = "no sensitive_features were given"
-        if given:
-            found = f"sensitive_features holds one group only ({groups.values[0]!s})"
-        warnings.warn(
-            f"{found}, so there is nothing to balance and this is plain AdaBoost; pass the "
-            "groups, or constraints=None if that is meant",
-            UserWarning,
-            stacklevel=5,
-        )
-
-    def _engine(self, sample: _Sample, before: Any) -> Engine:
+    def _engine(self, sample: Sample, before: Any) -> Engine:
         if self.estimator is not None:
             return EstimatorEngine(
                 self.estimator,
                 sample.X,
-                sample.classes[(sample.y > 0).astype(np.intp)],
+                sample.labels,
                 sample.classes,
                 sample.weight,
                 votes=self.votes,
@@ -380,7 +359,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._stream
 
     def _train(
-        self, engine: Engine, weights: ExponentialWeights, sample: _Sample, before: Any
+        self, engine: Engine, weights: ExponentialWeights, sample: Sample, before: Any
     ) -> None:
         """Drain the loop. An interrupt keeps the rounds done, then goes on its way."""
         rounds = [] if before is None else list(self.history_)
@@ -411,7 +390,6 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if rounds:
                 votes = [record.vote for record in rounds[len(rounds) - len(learners) :]]
                 self._ensemble = engine.ensemble(learners, votes)
-                self._ran_with = self._run_parameters(sample)
                 self.history_ = History(
                     tuple(rounds),
                     tuple(sample.moments.names),
@@ -430,51 +408,6 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _model_to_extend(self) -> Any:
         return getattr(self, "_ensemble", None) if self.warm_start else None
-
-    def _nothing_to_add(self) -> bool:
-        done = len(self.history_)
-        if self.n_estimators < done:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} is below the {done} rounds that the model has; "
-                "with warm_start it can only grow"
-            )
-        ended = self.history_.stop_reason in (StopReason.PERFECT, StopReason.FALLBACK)
-        if ended or self.n_estimators == done:
-            why = self.history_.stop_reason.value if ended else f"n_estimators is {done} already"
-            warnings.warn(f"warm_start adds no round: {why}", UserWarning, stacklevel=3)
-            return True
-        return False
-
-    def _run_parameters(self, sample: _Sample) -> dict[str, str]:
-        """What a run cannot go on without, as text to compare and to show."""
-        return {
-            "estimator": type(self.estimator).__name__,
-            "votes": self.votes,
-            "labels": door.listing(sample.classes),
-            "positive label": repr(self.pos_label),
-            "constraints": door.listing(sample.moments.names),
-            "epsilon": door.listing(sample.epsilon),
-            "learning_rate": repr(self.learning_rate),
-        }
-
-    def _check_same_run(self, sample: _Sample, weights: ExponentialWeights) -> None:
-        """The record of a run is about its rows and constraints: it cannot go on with others."""
-        new = [value for value in sample.groups.values if value not in self.group_values_]
-        if new:
-            raise ValueError(
-                f"sensitive_features has groups seen for the first time: {door.listing(new)}; "
-                "warm_start goes on with the rows of the first fit"
-            )
-        loss = "the model's log loss"
-        now = self._run_parameters(sample) | {loss: f"{weights.log_loss:.6f}"}
-        then = self._ran_with | {loss: f"{self.history_[-1].log_exp_loss:.6f}"}
-        for what, value in now.items():
-            if value != then[what]:
-                raise ValueError(
-                    "warm_start goes on with the rows, weights and constraints of the first fit; "
-                    f"{what} was {then[what]} there and is {value} here; fit anew with "
-                    "warm_start=False"
-                )
 
     def _margin(self, X: Any) -> Array:
         check_is_fitted(self, "certificate_")
@@ -582,19 +515,6 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             tags.input_tags.allow_nan = inner.allow_nan
             tags.input_tags.sparse = inner.sparse
         return tags
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """What the door let in; X is the trees' matrix, or as the user gave it for ``estimator=``."""
-
-    X: Any
-    y: Array
-    classes: NDArray[Any]
-    weight: Array
-    groups: door.Groups
-    moments: Moments
-    epsilon: Array
 
 
 class BoostedTree:
