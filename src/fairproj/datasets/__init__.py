@@ -75,7 +75,7 @@ or "no". Sensitive feature: race, the two largest groups only ("African-American
 "Caucasian", 2,103); it is not among the features. ProPublica's filter: screened within 30 days of
 the arrest, recidivism known, no ordinary traffic offence, a score given. No values are missing.
 decile_score, the COMPAS score itself, is in ``frame`` and not among the features. A charge is not a
-crime: arrests depend on policing, and ProPublica's sample keeps some people too long
+crime: arrests depend on policing. And the sample holds too many people who were charged again
 (M. Barenstein, "ProPublica's COMPAS Data Revisited", 2019).
 
 Source: J. Larson, S. Mattu, L. Kirchner and J. Angwin, ProPublica, 2016, compas-analysis
