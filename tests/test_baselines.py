@@ -35,7 +35,14 @@ def test_reweighing_is_expected_over_observed(weighted):
             n_group, n_label = own[group == GROUPS].sum(), own[label == LABELS].sum()
             expected[cell] = n_group * n_label / (own.sum() * own[cell].sum())
     expected *= own
-    np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_reweighing_of_a_cell_without_weight():
+    own = np.where((GROUPS == 0) & (Y > 0), 0.0, 1.0)
+    found = reweighing_weights(Y, GROUPS, own)
+    assert np.isfinite(found).all()
+    assert (found[own == 0] == 0).all()
 
 
 def test_reweighing_makes_group_and_label_independent():

@@ -1,6 +1,7 @@
 """The loop: how a run ends, goes on, and stays finite."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -204,11 +205,24 @@ def test_a_warm_start_refuses_what_would_falsify_the_record(change):
     assert model.certificate_ == before
 
 
-def test_a_warm_start_refuses_rows_that_changed_groups():
-    model = FairProjClassifier(epsilon=0.2, n_estimators=5, warm_start=True)
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_a_warm_start_refuses_rows_that_changed_groups(from_the_start):
+    model = FairProjClassifier(epsilon=0.2, n_estimators=5, warm_start=from_the_start)
     model.fit(X, Y, sensitive_features=GROUPS)
+    model.set_params(warm_start=True)
     with pytest.raises(ValueError, match="the rows' groups, labels or constraint features changed"):
         model.set_params(n_estimators=9).fit(X, Y, sensitive_features=1 - GROUPS)
+
+
+def test_a_refused_warm_start_leaves_the_model_as_it_was():
+    both = pd.DataFrame(X).assign(s=GROUPS).rename(columns=str)
+    model = FairProjClassifier(sensitive_columns="s", n_estimators=5, warm_start=True)
+    margin = model.fit(both, Y).decision_function(both)
+    with pytest.raises(ValueError, match="warm_start"):
+        model.set_params(sensitive_columns=None, n_estimators=8).fit(
+            both.drop(columns="s"), Y, sensitive_features=GROUPS + 5
+        )
+    np.testing.assert_array_equal(model.decision_function(both), margin)
 
 
 def test_a_warm_start_goes_on_with_the_same_stream_of_random_numbers():

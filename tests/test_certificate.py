@@ -143,6 +143,17 @@ def test_a_scikit_learn_learner_has_the_same_certificate(votes):
     check_run(model, X, y, groups, np.ones(len(y)), g, 0.05)
 
 
+def test_ties_at_margin_zero_count_as_the_model_predicts_them():
+    X = np.array(
+        [[1, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 0], [1, 1, 1], [0, 1, 0], [1, 1, 0]], float
+    )
+    y, weight = np.array([0, 1, 1, 1, 0, 1, 1]), np.array([3, 2, 1, 2, 3, 3, 2])
+    model = FairProjClassifier(None, n_estimators=2).fit(X, y, sample_weight=weight)
+    assert (model.decision_function(X) == 0).any()
+    error = np.average(model.predict(X) != y, weights=weight)
+    assert np.isclose(model.certificate_.train_error, error)
+
+
 def test_many_rounds_do_not_drift():
     """The weights are products for many rounds at a time; the loss must stay exact."""
     X, y, groups = make_sample(500)

@@ -277,6 +277,37 @@ def test_text_categories_are_not_codes():
         model.predict(np.zeros((3, 2)))
 
 
+@pytest.mark.parametrize("wanted", [[1], [True, True, False], [0, 1]])
+def test_categorical_features_count_the_columns_of_x_as_given(wanted):
+    colour, number, y, groups = category_frames()
+    codes = np.unique(colour, return_inverse=True)[1]
+    model = FairProjClassifier(n_estimators=5, sensitive_columns=0, categorical_features=wanted)
+    model.fit(np.column_stack([groups, codes, number]), y)
+    plain = FairProjClassifier(n_estimators=5, categorical_features=[0])
+    X = np.column_stack([codes, number])
+    plain.fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+
+
+def test_categories_of_intervals():
+    _, number, y, groups = category_frames()
+    frame = pd.DataFrame({"c": pd.cut(number, 5), "n": number})
+    model = FairProjClassifier(n_estimators=5).fit(frame, y, sensitive_features=groups)
+    assert model.score(frame, y) > 0.5
+
+
+def test_a_column_without_a_name():
+    frame = pd.DataFrame({"": X[:, 0], "b": X[:, 1]})
+    assert FairProjClassifier(None, n_estimators=3).fit(frame, Y).score(frame, Y) > 0.5
+
+
+def test_numbered_columns_without_the_sensitive_one():
+    both = np.column_stack([GROUPS, X])
+    model = FairProjClassifier(sensitive_columns=0, n_estimators=3).fit(pd.DataFrame(both), Y)
+    margin = model.decision_function(pd.DataFrame(both))
+    np.testing.assert_array_equal(model.decision_function(pd.DataFrame(X)), margin)
+
+
 def test_sensitive_columns_of_integer_names():
     frame = pd.DataFrame(np.column_stack([X, GROUPS]), columns=[10, 11, 12, 13, 14, 15])
     model = FairProjClassifier(sensitive_columns=15, n_estimators=3).fit(frame, Y)

@@ -68,8 +68,8 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_bins : int, default=255
         Most bins of a column, for the built-in trees.
     categorical_features : "from_dtype" or sequence, default="from_dtype"
-        Columns the built-in trees treat as categories, by name, position or mask. By default those
-        of a data frame with a category, enum or string type.
+        Columns the built-in trees treat as categories, by name, position or mask (of X as given to
+        fit). By default those of a data frame with a category, enum or string type.
     sensitive_columns : str, int or sequence of them, optional
         Columns of X that hold the sensitive features, by name or position. They are kept from the
         learners, and X may lack them at predict. An alternative to ``fit(sensitive_features=...)``.
@@ -132,6 +132,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _ensemble: Ensemble
     _encoder: FeatureEncoder
     _facts: RunFacts
+    _sensitive_columns: list[Any]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": "no_validation",
@@ -220,7 +221,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self.__dict__.pop(name, None)
         else:
             check_same_learner(self._facts, self.estimator)
-        sample = self._enter(X, y, sensitive_features, sample_weight, reset=before is None)
+        sample, columns = self._enter(X, y, sensitive_features, sample_weight, reset=before is None)
         weights = ExponentialWeights(
             sample.y,
             sample.weight,
@@ -236,6 +237,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if nothing_to_add(self.history_, self.n_estimators):
                 return self
         self._facts = facts
+        self._sensitive_columns = columns
         self.classes_ = sample.classes
         self.group_values_ = sample.groups.values
         engine = self._engine(sample, before)
@@ -266,9 +268,14 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _enter(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool
-    ) -> Sample:
-        """Everything through the door; X becomes the trees' matrix, or stays for ``estimator=``."""
-        X, sensitive_features = self._split(X, sensitive_features)
+    ) -> tuple[Sample, list[Any]]:
+        """Everything through the door, and the sensitive columns of X.
+
+        X becomes the trees' matrix, or stays as it is for ``estimator=``.
+        """
+        X, sensitive_features, columns, kept = self._split(X, sensitive_features)
+        if reset and self.estimator is None:
+            self._encoder = FeatureEncoder(self.categorical_features, self.max_bins, kept, columns)
         X = self._checked(X, reset=reset)
         sample = gather(
             X,
@@ -280,27 +287,25 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pos_label=self.pos_label,
         )
         if self.estimator is not None:
-            return sample
+            return sample, columns
         encode = self._encoder.fit_transform if reset else self._encoder.transform
-        return replace(sample, X=encode(sample.X))
+        return replace(sample, X=encode(sample.X)), columns
 
-    def _split(self, X: Any, sensitive_features: Any) -> tuple[Any, Any]:
-        """X without sensitive columns, and the sensitive features, from whichever way was used."""
-        self._sensitive_columns: list[Any] = []
+    def _split(
+        self, X: Any, sensitive_features: Any
+    ) -> tuple[Any, Any, list[Any], list[int] | None]:
+        """X without sensitive columns, the groups, those columns, and where the others stood."""
         if self.sensitive_columns is None:
-            return X, sensitive_features
+            return X, sensitive_features, [], None
         if sensitive_features is not None:
             raise ValueError(
                 "groups are given twice, by sensitive_columns and by sensitive_features; "
                 "use one of them"
             )
-        X, groups, self._sensitive_columns = door.split_sensitive_columns(X, self.sensitive_columns)
-        return X, groups
+        return door.split_sensitive_columns(X, self.sensitive_columns)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """X with its names, number of columns and kind checked, as scikit-learn does."""
-        if reset and self.estimator is None:
-            self._encoder = FeatureEncoder(self.categorical_features, self.max_bins)
         if door.is_frame(X):
             validate_data(self, X, skip_check_array=True, reset=reset)
             if not len(X):

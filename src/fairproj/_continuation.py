@@ -15,7 +15,7 @@ import numpy as np
 
 from fairproj._rounds import History, StopReason
 from fairproj._sample import Sample
-from fairproj._validation import listing
+from fairproj._validation import check_pos_label, listing
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,17 @@ class RunFacts:
     @classmethod
     def of(cls, model: Any, sample: Sample) -> RunFacts:
         moments = sample.moments
+        positive = sample.classes[check_pos_label(model.pos_label, sample.classes)]
         return cls(
             estimator=type(model.estimator).__name__,
             votes=model.votes,
             learning_rate=model.learning_rate,
             labels=listing(sample.classes),
-            positive_label=repr(model.pos_label),
+            positive_label=listing([positive]),
             constraints=", ".join(moments.names),
             epsilon=tuple(sample.epsilon.tolist()),
             group_values=tuple(sample.groups.values),
-            # Only a model that may go on is worth the pass over the rows.
-            balance=joblib.hash((moments.index, moments.features)) if model.warm_start else "",
+            balance=joblib.hash((sample.y, moments.index, moments.features)),
         )
 
 
@@ -71,7 +71,7 @@ def check_same_run(then: RunFacts, now: RunFacts, recorded: float, log_loss: flo
     advice = "; fit anew with warm_start=False"
     for what, value in vars(now).items():
         before = vars(then)[what]
-        if value == before or (what == "balance" and not before):
+        if value == before:
             continue
         if what == "balance":
             raise ValueError(

@@ -30,11 +30,21 @@ class FeatureEncoder:
         string or enum.
     max_categories : int
         The most categories a column may have.
+    kept, taken : list, optional
+        Where the columns stood in the user's X, and the columns that were taken out of it.
     """
 
-    def __init__(self, categorical_features: Any, max_categories: int) -> None:
+    def __init__(
+        self,
+        categorical_features: Any,
+        max_categories: int,
+        kept: list[int] | None = None,
+        taken: list[Any] | None = None,
+    ) -> None:
         self._wanted = categorical_features
         self._max_categories = max_categories
+        self._kept = kept  # where the columns stood before sensitive ones were taken out
+        self._taken = taken or []
 
     def fit_transform(self, X: Any) -> Matrix:
         if is_frame(X):
@@ -162,27 +172,34 @@ class FeatureEncoder:
         """Positions of the columns the user calls categorical; None: decide by their types."""
         if isinstance(self._wanted, str) and self._wanted == "from_dtype":
             return None
-        wanted = np.atleast_1d(np.asarray([] if self._wanted is None else self._wanted))
-        n_columns = len(self._names)
-        if wanted.dtype == bool:
+        wanted = [] if self._wanted is None else np.ravel(np.asarray(self._wanted, object)).tolist()
+        kept = list(range(len(self._names))) if self._kept is None else self._kept
+        n_columns = len(kept) + len(self._taken)
+        if wanted and all(isinstance(item, bool) for item in wanted):
             if len(wanted) != n_columns:
                 raise ValueError(
                     f"categorical_features is a mask of {len(wanted)} entries for {n_columns} "
                     "columns; they must be equal"
                 )
-            return set(np.flatnonzero(wanted).tolist())
-        positions = set()
-        for item in wanted.tolist():
-            if item in self._names:
-                positions.add(self._names.index(item))
-            elif isinstance(item, int) and 0 <= item < n_columns:
-                positions.add(item)
-            else:
-                raise ValueError(
-                    f"categorical_features has {item!r}, which is no column of X; "
-                    f"use names or positions from 0 to {n_columns - 1}"
-                )
-        return positions
+            wanted = [position for position, chosen in enumerate(wanted) if chosen]
+        return {
+            position
+            for item in wanted
+            if (position := self._position(item, kept, n_columns)) is not None
+        }
+
+    def _position(self, item: Any, kept: list[int], n_columns: int) -> int | None:
+        """Where a column named by the user stands now; None if it was taken out."""
+        if item in self._names and not (isinstance(item, int) and self._kept is not None):
+            return self._names.index(item)
+        if item in self._taken and not isinstance(item, int):
+            return None
+        if isinstance(item, int) and 0 <= item < n_columns:
+            return kept.index(item) if item in kept else None
+        raise ValueError(
+            f"categorical_features has {item!r}, which is no column of X; "
+            f"use names or positions from 0 to {n_columns - 1}"
+        )
 
     def _check_missing(self, matrix: Matrix) -> None:
         """A numeric column that never missed a value has no branch for a missing one.

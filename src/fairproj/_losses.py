@@ -74,12 +74,12 @@ class ExponentialWeights:
         chunk = max(CHUNK, 8 * n_cells)  # a chunk's sums are of the size of the cells
         self._parity = (np.arange(min(chunk, len(y))) % 2).astype(np.uint8)
         self._passes = RowPasses(len(y), chunk)
-        self._log_weight = np.log(weight)  # log s_i - y_i f(x_i)
-        if margin is not None:
-            self._log_weight -= y * margin
+        self._log_s = np.log(weight) if (weight != 1).any() else np.zeros(1)
+        # y f, added up in the order of the model's own sum: a tie there is a tie here.
+        self._agreed = np.zeros(len(y)) if margin is None else y * margin
         self._log_weight_total = math.log(weight.sum())
         self._log_cell = np.full(n_cells, -np.inf)
-        np.maximum.at(self._log_cell, index, self._log_weight)
+        np.maximum.at(self._log_cell, index, self._log_s - self._agreed)
         self._relative = np.empty(len(y))  # s_i exp(-y_i f(x_i) - log_cell)
         self._agreement = np.empty(len(y), dtype=self.y.dtype)  # y h of the last learner
         self._w = np.empty(len(y))
@@ -97,7 +97,8 @@ class ExponentialWeights:
         def part(rows: slice, _: Array) -> Array:
             relative = self._relative[rows]
             np.take(self._log_cell, self._index[rows], out=relative, mode="clip")
-            np.subtract(self._log_weight[rows], relative, out=relative)
+            relative += self._agreed[rows]
+            np.subtract(self._log_s[rows] if len(self._log_s) > 1 else 0.0, relative, out=relative)
             np.exp(relative, out=relative)
             return self._sums(self._doubled[rows] + self._parity[: len(relative)], relative)
 
@@ -165,7 +166,7 @@ class ExponentialWeights:
 
         def part(rows: slice, scratch: Array) -> Array | None:
             agreement, relative = self._agreement[rows], self._relative[rows]
-            self._log_weight[rows] -= np.multiply(agreement, vote, out=scratch)
+            self._agreed[rows] += np.multiply(agreement, vote, out=scratch)
             if not mild or self._discrete:
                 return None
             relative *= self._step(vote, agreement, scratch)
@@ -184,6 +185,5 @@ class ExponentialWeights:
 
     def train_error(self) -> float:
         """Share of the user's weight on rows that the sign of f gets wrong; f = 0 says -1."""
-        agreement = np.log(self._weight) - self._log_weight
-        wrong = (agreement < 0) | ((agreement == 0) & (self.y > 0))
+        wrong = (self._agreed < 0) | ((self._agreed == 0) & (self.y > 0))
         return float(self._weight[wrong].sum() / self._weight.sum())

@@ -52,6 +52,7 @@ def gather(
     y, classes = door.check_labels(y)
     door.check_lengths(X, y)
     weight = door.check_weights(sample_weight, len(y))
+    weight = weight / weight.max()  # only ratios matter, and 1e308 + 1e308 is infinite
     groups = door.Groups(np.zeros(len(y), dtype=np.intp), ["all"])
     if sensitive_features is not None:
         groups = door.check_groups(sensitive_features, len(y))

@@ -178,8 +178,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
         )
     if not (weight > 0).any():
         raise ValueError("sample_weight is zero for every row; at least two rows need weight")
-    relative: Array = weight / weight.max()  # only ratios matter, and 1e308 + 1e308 is infinite
-    return relative
+    return weight
 
 
 def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Groups:
@@ -283,21 +282,23 @@ def check_epsilon(epsilon: Any, names: Sequence[str]) -> Array:
     return np.broadcast_to(values, (len(names),)).copy()
 
 
-def split_sensitive_columns(X: Any, columns: Any) -> tuple[Any, Any, list[Any]]:
-    """X without the sensitive columns, the sensitive columns, and their names or positions."""
+def split_sensitive_columns(X: Any, columns: Any) -> tuple[Any, Any, list[Any], list[int]]:
+    """X without the sensitive columns, these, their names (or positions), the others' positions."""
     wanted: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else [*columns]
     if not wanted:
         raise ValueError("sensitive_columns is empty; name at least one column of X, or pass None")
-    if len(set(wanted)) < len(wanted) or any(isinstance(c, bool | np.bool_) for c in wanted):
+    names = _column_names(X)
+    masked = any(isinstance(column, bool | np.bool_) for column in wanted)
+    positions = [] if masked else [_position(column, names) for column in wanted]
+    if len(set(positions)) < len(wanted):
         raise ValueError(
             f"sensitive_columns={columns!r} must be names or positions of columns, each once"
         )
-    names = _column_names(X)
-    positions = [_position(column, names) for column in wanted]
     if len(positions) == len(names):
         raise ValueError("sensitive_columns names every column of X; none is left to learn from")
     keep = [i for i in range(len(names)) if i not in positions]
-    return _columns(X, keep), _columns(X, positions, dense=True), [names[i] for i in positions]
+    taken = [names[i] for i in positions]
+    return _columns(X, keep), _columns(X, positions, dense=True), taken, keep
 
 
 def drop_sensitive_columns(X: Any, columns: list[Any], n_features: int) -> Any:
@@ -305,8 +306,9 @@ def drop_sensitive_columns(X: Any, columns: list[Any], n_features: int) -> Any:
     if not is_frame(X) and np.ndim(X) != 2:
         return X
     names = _column_names(X)
-    if not is_frame(X) and len(names) != n_features + len(columns):
-        return X
+    named = is_frame(X) and all(isinstance(name, str) for name in names)
+    if not named and len(names) != n_features + len(columns):
+        return X  # numbers as names tell nothing about what is missing
     keep = [i for i, name in enumerate(names) if name not in columns]
     return X if len(keep) == len(names) else _columns(X, keep)
 

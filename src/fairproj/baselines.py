@@ -38,8 +38,8 @@ def reweighing_weights(y: Any, sensitive_features: Any, sample_weight: Any = Non
     joint = np.zeros((groups.max() + 1, 2))
     np.add.at(joint, (groups, label), weight)
     joint /= weight.sum()
-    with np.errstate(divide="ignore"):  # a cell without rows has no row to weigh
-        ratio = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0) / joint
+    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    ratio = np.divide(independent, joint, out=np.zeros_like(joint), where=joint > 0)
     balanced: Array = ratio[groups, label] * weight
     return balanced
 

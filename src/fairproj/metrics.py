@@ -210,7 +210,7 @@ def make_gap_scorer(metric: Callable[..., float], sensitive_columns: Any) -> Cal
     """
 
     def scorer(estimator: Any, X: Any, y: Any) -> float:
-        _, groups, _ = split_sensitive_columns(X, sensitive_columns)
+        _, groups, *_ = split_sensitive_columns(X, sensitive_columns)
         return -metric(y, estimator.predict(X), sensitive_features=groups)
 
     return scorer

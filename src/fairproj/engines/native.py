@@ -80,7 +80,9 @@ def assemble(text: str, trees: Sequence[str], categories: Sequence[Sequence[Any]
     if categories:
         footer = re.sub(
             r"^pandas_categorical:.*$",
-            lambda _: f"pandas_categorical:{json.dumps([list(c) for c in categories])}",
+            lambda _: (
+                f"pandas_categorical:{json.dumps([list(c) for c in categories], default=str)}"
+            ),
             footer,
             flags=re.MULTILINE,
         )

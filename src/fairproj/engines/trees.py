@@ -253,7 +253,7 @@ def _binned(
     categorical: list[int],
     feature_names: Sequence[str] | None,
 ) -> lgb.Dataset:
-    """The data in bins, such that a column with at most ``max_bin`` values has a bin for each.
+    """The data in bins, such that a dense column with at most ``max_bin`` values has one for each.
 
     Three habits of LightGBM are in the way. It splits its budget of bins between negative and
     positive values by their counts, and so may merge values of a column with far fewer values than
@@ -263,7 +263,7 @@ def _binned(
     without weight, keeps it. It looks at 200,000 rows only: at all, where something rare matters.
     """
     max_bin = params["max_bin"]
-    n_rows = matrix.shape[0]
+    n_rows = matrix.shape[0] + bool(categorical)
     if n_rows > SAMPLED_ROWS and (categorical or _has_missing(matrix)):
         params = params | {"bin_construct_sample_cnt": n_rows}
     data: Any = matrix
@@ -309,4 +309,4 @@ def _plain_names(names: Sequence[str] | None, n_columns: int) -> Any:
     if names is None:
         return "auto"
     plain = [re.sub(r"[^\w.-]", "_", str(name)) for name in names]
-    return plain if len(set(plain)) == n_columns else "auto"
+    return plain if len(set(plain)) == n_columns and all(plain) else "auto"
