@@ -195,6 +195,7 @@ TABLE = {
         lambda: fit(X=pl.DataFrame(X).lazy()),
         r"X must be an array, a sparse matrix or a data frame, got LazyFrame; call collect\(\)",
     ),
+    "no X at predict": (lambda: fit().predict(None), "X must be an array, .* got NoneType"),
     "no X": (lambda: fit(X=None), "X must be an array, .* got NoneType; pass the features"),
     "weights in words": (
         lambda: fit(sample_weight="balanced"),

@@ -295,6 +295,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, sensitive_features: Any
     ) -> tuple[Any, Any, list[Any], list[int] | None]:
         """X without sensitive columns, the groups, those columns, and where the others stood."""
+        door.check_table(X)
         if self.sensitive_columns is None:
             return X, sensitive_features, [], None
         if sensitive_features is not None:
@@ -419,6 +420,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._ensemble.margin(self._matrix(X))
 
     def _matrix(self, X: Any) -> Any:
+        door.check_table(X)
         if self._sensitive_columns:
             X = door.drop_sensitive_columns(X, self._sensitive_columns, self.n_features_in_)
         X = self._checked(X, reset=False)

@@ -58,8 +58,8 @@ def _plain(item: Any) -> Any:
     return item.item() if isinstance(item, np.generic) else item
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X is a data frame (pandas, polars, Arrow table) rather than an array."""
+def check_table(X: Any) -> None:
+    """Refuse what is no table of rows and columns, before anything asks for its columns."""
     if X is None or isinstance(X, str | dict) or hasattr(X, "collect"):
         hint = "call collect() on it" if hasattr(X, "collect") else "pass the features of each row"
         raise ValueError(
@@ -68,6 +68,10 @@ def is_frame(X: Any) -> bool:
     if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
         twice = X.columns[X.columns.duplicated()].unique().tolist()
         raise ValueError(f"X has several columns called {listing(twice)}; rename or drop some")
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame (pandas, polars, Arrow table) rather than an array."""
     return isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame)
 
 
