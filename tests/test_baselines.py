@@ -1,22 +1,28 @@
 """Baselines against the libraries and formulas they stand for."""
 
+import cvxpy
 import numpy as np
 import pytest
 from fairlearn.postprocessing import ThresholdOptimizer as FairlearnThresholds
 from fairlearn.reductions import ExponentiatedGradient as FairlearnGradient
 from fairlearn.reductions import TruePositiveRateParity
 from sklearn.base import clone
+from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairProjClassifier
 from fairproj.baselines import (
+    FAB,
+    AdaFair,
+    AdaptiveReweighting,
     ExponentiatedGradient,
     Reweighing,
     ThresholdOptimizer,
     reweighing_weights,
 )
+from fairproj.baselines._weights import adaptive_weights, fab_weights
 from fairproj.metrics import equal_opportunity_difference
 
 X, Y, GROUPS = make_sample(600, n_groups=3)
@@ -94,3 +100,123 @@ def test_thresholds_are_fairlearns_and_close_the_gap():
 def test_unknown_constraint(kind):
     with pytest.raises(ValueError, match="constraints='parity' is unknown; use one of 'demog"):
         kind(LogisticRegression(), constraints="parity").fit(X, Y, sensitive_features=GROUPS)
+
+
+TWO = (GROUPS == 2).astype(int)
+OWN_VERSIONS = [
+    AdaFair(n_estimators=10),
+    FAB(FairProjClassifier(None, n_estimators=10)),
+    AdaptiveReweighting(FairProjClassifier(None, n_estimators=10), max_iter=3),
+]
+
+
+@pytest.mark.parametrize("model", OWN_VERSIONS, ids=lambda model: type(model).__name__)
+def test_own_versions_are_ordinary_classifiers(model):
+    model = clone(model).fit(X, LABELS, sensitive_features=TWO)
+    assert set(model.predict(X)) == {"yes", "no"}
+    assert model.score(X, LABELS) > max(np.mean(Y > 0), np.mean(Y < 0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("event", [(1,), (-1,), (-1, 1)])
+def test_fab_weights_add_the_gap_to_the_error(seed, event):
+    """The error under the weights is the error plus the trade-off times the gap of the rates."""
+    wrong = np.random.default_rng(seed).random(len(Y)) < np.where(TWO, 0.4, 0.2)
+    weight = fab_weights(Y, TWO, wrong, event, 0.03)
+    chosen = np.isin(Y, event)
+    rates = [wrong[chosen & (group == TWO)].mean() for group in (0, 1)]
+    assert weight[wrong].sum() / len(Y) == pytest.approx(
+        wrong.mean() + 0.03 * abs(rates[1] - rates[0]), rel=1e-12
+    )
+    assert weight.min() >= 0
+
+
+def test_fab_boosts_from_its_weights():
+    model = FAB(AdaBoostClassifier(n_estimators=10), trade_off=0.04)
+    model.fit(X, LABELS, sensitive_features=TWO)
+    plain = AdaBoostClassifier(n_estimators=10).fit(X, LABELS)
+    weight = fab_weights(Y, TWO, plain.predict(X) != LABELS, (1,), 0.04)
+    direct = AdaBoostClassifier(n_estimators=10).fit(X, LABELS, sample_weight=weight)
+    np.testing.assert_array_equal(model.predict(X), direct.predict(X))
+    assert (model.predict(X) != plain.predict(X)).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("penalty", [0.01, 0.3, 5.0])
+def test_adaptive_weights_solve_their_quadratic_program(seed, penalty):
+    loss = np.random.default_rng(seed).exponential(size=30)
+    found = adaptive_weights(loss, penalty, 40.0)
+    variable = cvxpy.Variable(30, nonneg=True)
+    gain = variable @ loss - penalty * cvxpy.sum_squares(variable)
+    cvxpy.Problem(cvxpy.Maximize(gain), [cvxpy.sum(variable) == 40]).solve(solver="CLARABEL")
+    np.testing.assert_allclose(found, variable.value, atol=1e-5)
+    assert found.sum() == pytest.approx(40)
+
+
+def test_adaptive_reweighting_gives_every_cell_the_same_weight():
+    class Spy(LogisticRegression):
+        seen: list = []  # noqa: RUF012
+
+        def fit(self, X, y, sample_weight=None):
+            self.seen.append(sample_weight)
+            return super().fit(X, y, sample_weight)
+
+    model = AdaptiveReweighting(Spy(), max_iter=4).fit(X, Y, sensitive_features=GROUPS)
+    cells = 2 * GROUPS + (Y > 0)
+    assert model.n_iter_ == len(Spy.seen) == 4
+    totals = np.bincount(cells, Spy.seen[-1])
+    np.testing.assert_allclose(totals, np.bincount(cells).max())
+
+
+def test_adafair_beside_a_plain_version():
+    model = AdaFair(n_estimators=8, c=0.5).fit(X, Y, sensitive_features=TWO)
+    weight = [1 / len(Y)] * len(Y)
+    votes, scores, margin = [], [], [0.0] * len(Y)
+    for t in range(8):
+        stump = DecisionTreeClassifier(max_depth=1).fit(X, Y, sample_weight=weight)
+        h, sure = stump.predict(X), stump.predict_proba(X).max(axis=1)
+        error = sum(weight[i] for i in range(len(Y)) if h[i] != Y[i])
+        if error >= 0.5:
+            break
+        votes.append(np.log((1 - error) / error))
+        margin = [margin[i] + votes[-1] * h[i] for i in range(len(Y))]
+        right = {
+            (group, label): np.mean(
+                [(margin[i] > 0) == (label > 0) for i in range(len(Y)) if (TWO[i], Y[i]) == cell]
+            )
+            for group in (0, 1)
+            for label in (-1, 1)
+            for cell in [(group, label)]
+        }
+        missed = [(margin[i] > 0) != (Y[i] > 0) for i in range(len(Y))]
+        balanced = (np.mean(np.array(missed)[Y > 0]) + np.mean(np.array(missed)[Y < 0])) / 2
+        gaps = sum(abs(right[0, label] - right[1, label]) for label in (-1, 1))
+        scores.append(0.5 * balanced + 0.5 * np.mean(missed) + gaps)
+        for i in range(len(Y)):
+            if h[i] != Y[i]:
+                behind = right[1 - TWO[i], Y[i]] - right[TWO[i], Y[i]]
+                cost = max(behind, 0) if t else 0
+                weight[i] *= (1 + cost) * np.exp(votes[-1] * sure[i])
+        weight = [value / sum(weight) for value in weight]
+    keep = int(np.argmin(scores)) + 1
+    assert model.n_rounds_ == keep
+    np.testing.assert_allclose(model.estimator_weights_, votes[:keep], rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", OWN_VERSIONS[:2], ids=lambda model: type(model).__name__)
+def test_two_groups_only(model):
+    with pytest.raises(ValueError, match="two groups, found 3"):
+        clone(model).fit(X, Y, sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (FAB(LogisticRegression(), "no_such"), "constraints='no_such' is unknown"),
+        (FAB(LogisticRegression(), trade_off=0.9), "trade_off=0.9 would make weights negative"),
+        (AdaptiveReweighting(LogisticRegression(), penalty=0), "penalty must be a positive"),
+    ],
+)
+def test_settings_that_cannot_work(model, words):
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, Y, sensitive_features=TWO)

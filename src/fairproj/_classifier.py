@@ -25,9 +25,9 @@ from fairproj._continuation import RunFacts, check_same_learner, check_same_run,
 from fairproj._features import FeatureEncoder
 from fairproj._losses import ExponentialWeights
 from fairproj._progress import Drain
-from fairproj._rounds import History, StopReason
+from fairproj._rounds import History, Round, StopReason
 from fairproj._sample import Sample, gather
-from fairproj._tilt import ProjectedWeights
+from fairproj._tilt import Chooser, ProjectedWeights
 from fairproj.engines import Engine, Ensemble
 from fairproj.engines.estimators import EstimatorEngine, EstimatorEnsemble
 from fairproj.engines.trees import TreeEngine, TreeEnsemble
@@ -364,21 +364,21 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._stream: np.random.RandomState = check_random_state(self.random_state)
         return self._stream
 
+    def _chooser(self, sample: Sample, rounds: list[Round]) -> Chooser:
+        """Who chooses w; after ``rounds`` already done, going on from the last."""
+        start = np.array(rounds[-1].multipliers) if rounds else None
+        return ProjectedWeights(sample.moments.features, sample.epsilon, start)
+
     def _train(
         self, engine: Engine, weights: ExponentialWeights, sample: Sample, before: Any
     ) -> None:
         """Drain the loop. An interrupt keeps the rounds done, then goes on its way."""
         rounds = [] if before is None else list(self.history_)
-        choose = ProjectedWeights(
-            sample.moments.features,
-            sample.epsilon,
-            start=np.array(rounds[-1].multipliers) if rounds else None,
-        )
         n_rounds = self.n_estimators - len(rounds)
         run = boost(
             engine,
             weights,
-            choose,
+            self._chooser(sample, rounds),
             sample.moments.features,
             n_rounds=n_rounds,
             learning_rate=self.learning_rate,

@@ -1,21 +1,20 @@
-"""Other people's methods as ordinary scikit-learn classifiers, to compare with.
+"""Methods that fairlearn implements, behind the signature the other baselines have.
 
-Each takes ``fit(X, y, *, sensitive_features, sample_weight=None)`` like `FairProjClassifier`.
-fairlearn, where it is used, is imported inside the methods.
+fairlearn is imported inside the methods: it is an extra.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairproj._validation import Array, check_groups, check_labels, check_weights, listing
-
-__all__ = ["ExponentiatedGradient", "Reweighing", "ThresholdOptimizer", "reweighing_weights"]
+from fairproj._validation import check_labels, listing
+from fairproj.baselines._wrapper import Wrapper
 
 _MOMENTS = {
     "demographic_parity": "DemographicParity",
@@ -26,68 +25,7 @@ _MOMENTS = {
 }
 
 
-def reweighing_weights(y: Any, sensitive_features: Any, sample_weight: Any = None) -> Array:
-    """Weights that make label and group independent (Kamiran & Calders 2012).
-
-    A row of group a and label y gets P(a) P(y) / P(a, y), times its own weight.
-    """
-    signs, _ = check_labels(y)
-    weight = check_weights(sample_weight, len(signs))
-    groups = check_groups(sensitive_features, len(signs)).codes
-    label = (signs > 0).astype(np.intp)
-    joint = np.zeros((groups.max() + 1, 2))
-    np.add.at(joint, (groups, label), weight)
-    joint /= weight.sum()
-    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-    ratio = np.divide(independent, joint, out=np.zeros_like(joint), where=joint > 0)
-    balanced: Array = ratio[groups, label] * weight
-    return balanced
-
-
-class _Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What the baselines share: an inner estimator, two classes, binary tags."""
-
-    classes_: NDArray[Any]
-
-    def _labels(self, ones: Any) -> NDArray[Any]:
-        return self.classes_[np.asarray(ones).astype(np.intp)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-class Reweighing(_Wrapper):
-    """A classifier trained on reweighing's weights (Kamiran & Calders 2012).
-
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        Any that takes ``sample_weight``.
-    """
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def fit(
-        self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None
-    ) -> Reweighing:
-        _, self.classes_ = check_labels(y)
-        weight = reweighing_weights(y, sensitive_features, sample_weight)
-        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight=weight)
-        return self
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.predict(X))
-
-    def predict_proba(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return np.asarray(self.estimator_.predict_proba(X))
-
-
-class ExponentiatedGradient(_Wrapper):
+class ExponentiatedGradient(Wrapper):
     """The reductions approach (Agarwal et al. 2018), by fairlearn.
 
     Parameters
@@ -137,7 +75,7 @@ class ExponentiatedGradient(_Wrapper):
         return self._labels(self.mitigator_.predict(X, random_state=self.random_state))
 
 
-class ThresholdOptimizer(_Wrapper):
+class ThresholdOptimizer(Wrapper):
     """Group-specific thresholds on a classifier's scores (Hardt et al. 2016), by fairlearn.
 
     It needs the groups at predict as well: ``predict(X, sensitive_features=...)``.
@@ -189,8 +127,6 @@ def _known(constraints: str) -> str:
 
 def _fairlearn(module: str) -> Any:
     try:
-        from importlib import import_module
-
         return import_module(f"fairlearn.{module}")
     except ImportError:
         raise ImportError(
