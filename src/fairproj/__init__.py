@@ -1,25 +1,30 @@
 """Boosted classifiers trained on weights that balance groups, with a certificate."""
 
-from fairproj import constraints, datasets, metrics
-from fairproj._certificate import Certificate
+from fairproj import audit, constraints, datasets, metrics
+from fairproj._certificate import Certificate, ClosedLoopCertificate
 from fairproj._classifier import FairProjClassifier
 from fairproj._plots import plot_dynamics
 from fairproj._projection import Projection, project
 from fairproj._rounds import History, Round, StopReason
 from fairproj._versions import show_versions
+from fairproj.audit import FairnessReport, fairness_report
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Certificate",
+    "ClosedLoopCertificate",
     "FairProjClassifier",
+    "FairnessReport",
     "History",
     "Projection",
     "Round",
     "StopReason",
     "__version__",
+    "audit",
     "constraints",
     "datasets",
+    "fairness_report",
     "metrics",
     "plot_dynamics",
     "project",

@@ -12,7 +12,7 @@ from collections.abc import Generator
 import numpy as np
 
 from fairproj._losses import ExponentialWeights, vote
-from fairproj._projection import Array, Projection
+from fairproj._projection import Array
 from fairproj._rounds import Round, StopReason
 from fairproj._tilt import Chooser
 from fairproj.engines import Engine, Learner
@@ -36,7 +36,8 @@ def boost(
 
     Each round: (1) q from the margin, kept in ``weights``; (2) w = ``choose`` (q); (3) fit h on w;
     (4) its error under q: no better than chance ends the run, and the learner is not kept; (5) its
-    vote from that error; f = f + vote h.
+    vote from that error; f = f + vote h. Where the tilt is part of the loss (the closed loop), (4)
+    and (5) are done under w instead.
 
     If the very first learner fails, the run falls back to the majority class (``may_fall_back``):
     a constant learner, whose round is recorded like any other.
@@ -44,22 +45,38 @@ def boost(
     for t in range(n_rounds):
         projection = choose(weights.log_mass)
         learner, h = engine.fit(weights.spread(projection.mass))
+        q = np.exp(weights.log_mass)
+        judge = projection.mass if choose.part_of_the_loss else q
         errors = weights.errors(h)
-        error_q = float(np.exp(weights.log_mass) @ errors)
-        fallback = error_q >= CHANCE and t == 0 and may_fall_back
-        if error_q >= CHANCE and not fallback:
+        error = float(judge @ errors)
+        fallback = error >= CHANCE and t == 0 and may_fall_back
+        if error >= CHANCE and not fallback:
             return StopReason.NO_EDGE
         if fallback:
             learner, h = engine.constant(_majority(weights))
             errors = weights.errors(h)
-            error_q = float(np.exp(weights.log_mass) @ errors)
-        step = learning_rate * vote(error_q)
-        balance_q = np.exp(weights.log_mass) @ features
+            error = float(judge @ errors)
+        step = learning_rate * vote(error)
         weights.add(step)
-        yield learner, _record(projection, errors, error_q, step, weights.log_loss, balance_q)
+        seen = choose.observe(step, weights.log_mass, weights.log_loss)
+        yield (
+            learner,
+            Round(
+                error_q=float(q @ errors),
+                error_w=float(projection.mass @ errors),
+                kl=projection.kl,
+                tv=projection.tv,
+                vote=step,
+                log_exp_loss=weights.log_loss,
+                multipliers=tuple(projection.multipliers.tolist()),
+                balance=tuple(projection.balance.tolist()),
+                balance_q=tuple((q @ features).tolist()),
+                seen=seen,
+            ),
+        )
         if fallback:
             return StopReason.FALLBACK
-        if error_q <= 0:
+        if error <= 0:
             return StopReason.PERFECT
     return StopReason.ALL_ROUNDS
 
@@ -67,24 +84,3 @@ def boost(
 def _majority(weights: ExponentialWeights) -> float:
     """+1 or -1, whichever label has more mass under q."""
     return 1.0 if weights.spread(np.exp(weights.log_mass)) @ weights.y > 0 else -1.0
-
-
-def _record(
-    projection: Projection,
-    errors: Array,
-    error_q: float,
-    step: float,
-    log_exp_loss: float,
-    balance_q: Array,
-) -> Round:
-    return Round(
-        error_q=error_q,
-        error_w=float(projection.mass @ errors),
-        kl=projection.kl,
-        tv=projection.tv,
-        vote=step,
-        log_exp_loss=log_exp_loss,
-        multipliers=tuple(projection.multipliers.tolist()),
-        balance=tuple(projection.balance.tolist()),
-        balance_q=tuple(balance_q.tolist()),
-    )

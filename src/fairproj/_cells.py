@@ -65,6 +65,10 @@ class Cells:
         """Rows in each cell."""
         return np.bincount(self.index, minlength=len(self))
 
+    def total(self, values: Array) -> Array:
+        """The sum of the rows' values in each cell."""
+        return np.asarray(np.bincount(self.index, values, len(self)), dtype=float)
+
     def name(self, cell: int) -> str:
         group, label = divmod(cell, 2)
         return f"group {self.group_names[group]!r} with label {self.classes[label]!s}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,11 @@ FEASIBLE = 1e-9
 CAVEAT = (
     "It speaks of the loss on the training rows and of the training weights. It says nothing about "
     "how fair the predictions are, on these rows or on new ones: measure that."
+)
+
+LOOP_CAVEAT = (
+    "It speaks of the rows that were watched and trained on. The tilt and the number of rounds "
+    "were chosen on them, so the gap on new rows may be larger: see fairness_report."
 )
 
 
@@ -51,8 +57,51 @@ def log_bounds(
     }
 
 
+def log_tilted_bound(edge_w: Array, tilt_cost: Array, learning_rate: float = 1.0) -> Array:
+    """Bound on the log of the tilted loss L^t(f_t) after each round of the closed loop.
+
+    L^t(f) is the mean of b^t_i exp(-y_i f(x_i)), b^t the tilt of round t. A round whose vote is
+    computed under w, which is proportional to b^t_i exp(-y_i f(x_i)), has
+    L^t(f_t) <= L^t(f_{t-1}) exp(-2 learning_rate edge_w^2); a change of the tilt before it adds
+    kappa_t = log L^t(f_{t-1}) - log L^{t-1}(f_{t-1}), exactly. So::
+
+        log L^T(f_T) <= sum_t (kappa_t - 2 learning_rate edge_w,t^2)
+    """
+    bound: Array = np.cumsum(tilt_cost - 2 * learning_rate * edge_w**2)
+    return bound
+
+
+class _Statement:
+    """What certificates share: rows of a name and a sentence, as text and as HTML."""
+
+    title = "Certificate of the training run"
+    caveat = CAVEAT
+
+    def rows(self) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows())
+        lines = [f"  {name:<{width}}  {text}" for name, text in self.rows()]
+        return "\n".join([self.title, *lines, self.caveat])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        return (
+            f"<table><caption>{self.title}</caption>"
+            f"<tbody>{rows}</tbody></table><p>{html.escape(self.caveat)}</p>"
+        )
+
+
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(_Statement):
     """What is known of a fitted model's training loss, and what fairness cost it.
 
     Losses and bounds are means over the (weighted) training rows, so that the empty model has 1 and
@@ -114,9 +163,6 @@ class Certificate:
     def _bounds(self) -> tuple[float | None, ...]:
         return self.bound_theorem, self.bound_cost, self.bound_tv, self.bound_edge
 
-    def to_dict(self) -> dict[str, float | int | str | None]:
-        return asdict(self)
-
     def rows(self) -> list[tuple[str, str]]:
         """What the certificate states, as pairs of a name and a sentence."""
         n = self.n_rounds
@@ -144,21 +190,93 @@ class Certificate:
             ),
         ]
 
-    def __str__(self) -> str:
-        width = max(len(name) for name, _ in self.rows())
-        lines = [f"  {name:<{width}}  {text}" for name, text in self.rows()]
-        return "\n".join(["Certificate of the training run", *lines, CAVEAT])
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
+@dataclass(frozen=True)
+class ClosedLoopCertificate(_Statement):
+    """The same for ``enforce="classifier"``, where the tilt is part of the loss.
+
+    Attributes
+    ----------
+    n_rounds, n_rounds_run : int
+        Rounds that the model has, and rounds that were run.
+    stop : str
+        Why the run ended.
+    exp_loss, log_exp_loss, train_error : float
+        As in `Certificate`.
+    tilted_loss : float
+        The mean of b_i exp(-y_i f(x_i)), b the tilt of the last round kept; what was minimised.
+    tilt_cost : float
+        The sum of kappa: what all changes of the tilt added to its logarithm.
+    bound_tilted : float
+        exp(tilt_cost - 2 eta sum_t edge_w^2), a bound on `tilted_loss`.
+    bound_loss : float
+        The bound on `exp_loss` that follows: `bound_tilted` times the largest 1/b_i.
+    edge_transfer_rounds : int
+        Rounds in which ``|edge_w - edge_q| <= TV <= fairness_cost``; a theorem, so all of them.
+    gap, epsilon, accuracy : float
+        The largest gap of the predictions over its epsilon, that epsilon, and the accuracy; on the
+        rows that were watched.
+    watched_on : str
+        Which rows those were.
+    mean_edge_q, mean_edge_w, mean_fairness_cost, mean_tv : float
+        Fairness cost and total variation are those of w against the untilted q.
+    """
+
+    caveat = LOOP_CAVEAT
+
+    n_rounds: int
+    n_rounds_run: int
+    stop: str
+    exp_loss: float
+    log_exp_loss: float
+    train_error: float
+    tilted_loss: float
+    tilt_cost: float
+    bound_tilted: float
+    bound_loss: float
+    edge_transfer_rounds: int
+    gap: float
+    epsilon: float
+    accuracy: float
+    watched_on: str
+    mean_edge_q: float
+    mean_edge_w: float
+    mean_fairness_cost: float
+    mean_tv: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether every statement that is a theorem held in the numbers of this run."""
         return (
-            "<table><caption>Certificate of the training run</caption>"
-            f"<tbody>{rows}</tbody></table><p>{html.escape(CAVEAT)}</p>"
+            self.edge_transfer_rounds == self.n_rounds
+            and self.train_error <= self.exp_loss + ROUNDING
+            and self.tilted_loss <= self.bound_tilted * (1 + 1e-9)
+            and self.exp_loss <= self.bound_loss * (1 + 1e-9)
         )
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What the certificate states, as pairs of a name and a sentence."""
+        n = self.n_rounds
+        met = "within" if self.gap <= self.epsilon else "above"
+        return [
+            ("Rounds", f"{n} kept of {self.n_rounds_run} run; {self.stop}"),
+            (
+                f"Gap on the {self.watched_on}",
+                f"{self.gap:.4f}, {met} epsilon {self.epsilon:g}; accuracy {self.accuracy:.4f}",
+            ),
+            ("Exponential loss, exact", f"{self.exp_loss:.4g} (1 before training)"),
+            ("Training error", f"{self.train_error:.4f}"),
+            ("Tilted loss, exact", f"{self.tilted_loss:.4g}"),
+            ("Its bound", _bound(self.bound_tilted)),
+            ("Cost of changing the tilt", f"{self.tilt_cost:.4f} in the logarithm, all in all"),
+            ("Bound on the exponential loss", _bound(self.bound_loss)),
+            ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
+            (
+                "Averages",
+                f"edge under w {self.mean_edge_w:.4f}, under q {self.mean_edge_q:.4f}, "
+                f"fairness cost {self.mean_fairness_cost:.4f}, total variation {self.mean_tv:.4f}",
+            ),
+        ]
 
 
 def _bound(value: float | None) -> str:
@@ -202,6 +320,52 @@ def certify(
         edge_transfer_rounds=int(transfer.sum()),
         balanced_rounds=int((np.abs(balance) <= epsilon + FEASIBLE).all(axis=1).sum()),
         projected_rounds=int((columns["kl"] > 0).sum()),
+        mean_edge_q=float(edge_q.mean()),
+        mean_edge_w=float(edge_w.mean()),
+        mean_fairness_cost=float(cost.mean()),
+        mean_tv=float(tv.mean()),
+    )
+
+
+def certify_closed_loop(
+    columns: Mapping[str, Array],
+    gaps: Array,
+    epsilon: Array,
+    *,
+    kept: int,
+    least_log_tilt: float,
+    train_error: float,
+    learning_rate: float,
+    watched_on: str,
+    stop: str,
+) -> ClosedLoopCertificate:
+    """The certificate of the first ``kept`` rounds, from the columns of their history.
+
+    ``gaps`` has a row for each round and a column for each event.
+    """
+    first = {name: values[:kept] for name, values in columns.items()}
+    edge_w, edge_q = first["edge_w"], first["edge_q"]
+    cost, tv = first["fairness_cost"], first["tv"]
+    log_bound = float(log_tilted_bound(edge_w, first["tilt_cost"], learning_rate)[-1])
+    transfer = (np.abs(edge_w - edge_q) <= tv + ROUNDING) & (tv <= cost + ROUNDING)
+    worst = int(np.argmax(gaps[kept - 1] - epsilon)) if len(epsilon) else 0
+    log_exp_loss = float(first["log_exp_loss"][-1])
+    return ClosedLoopCertificate(
+        n_rounds=kept,
+        n_rounds_run=len(columns["edge_w"]),
+        stop=stop,
+        exp_loss=float(np.exp(log_exp_loss)),
+        log_exp_loss=log_exp_loss,
+        train_error=train_error,
+        tilted_loss=float(np.exp(first["log_tilted_loss"][-1])),
+        tilt_cost=float(first["tilt_cost"].sum()),
+        bound_tilted=float(np.exp(log_bound)),
+        bound_loss=float(np.exp(log_bound - least_log_tilt)),
+        edge_transfer_rounds=int(transfer.sum()),
+        gap=float(gaps[kept - 1, worst]) if len(epsilon) else 0.0,
+        epsilon=float(epsilon[worst]) if len(epsilon) else 0.0,
+        accuracy=float(first["accuracy"][-1]),
+        watched_on=watched_on,
         mean_edge_q=float(edge_q.mean()),
         mean_edge_w=float(edge_w.mean()),
         mean_fairness_cost=float(cost.mean()),

@@ -20,14 +20,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairproj import _validation as door
 from fairproj._boost import boost
-from fairproj._certificate import Certificate, certify
+from fairproj._certificate import Certificate, ClosedLoopCertificate
 from fairproj._continuation import RunFacts, check_same_learner, check_same_run, nothing_to_add
 from fairproj._features import FeatureEncoder
 from fairproj._losses import ExponentialWeights
+from fairproj._outcome import Run, outcome
 from fairproj._progress import Drain
 from fairproj._rounds import History, Round, StopReason
-from fairproj._sample import Sample, gather
-from fairproj._tilt import Chooser, ProjectedWeights
+from fairproj._sample import Sample, gather, matched, split_off
+from fairproj._tilt import Chooser, ClosedLoop, ProjectedWeights
+from fairproj._watch import Watch, watch_of
 from fairproj.engines import Engine, Ensemble
 from fairproj.engines.estimators import EstimatorEngine, EstimatorEnsemble
 from fairproj.engines.trees import TreeEngine, TreeEnsemble
@@ -57,6 +59,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The weak learner; it must take ``sample_weight``. By default the built-in trees (LightGBM).
     n_estimators : int, default=100
         The most rounds.
+    enforce : {"weights", "classifier"}, default="weights"
+        What epsilon bounds: the imbalance of the training weights, as in the paper, or the gap of
+        the classifier's own predictions (the closed loop).
     learning_rate : float, default=1.0
         Part of each vote that is used, at most 1.
     max_depth, max_leaf_nodes : int, optional
@@ -75,6 +80,12 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learners, and X may lack them at predict. An alternative to ``fit(sensitive_features=...)``.
     pos_label : label, optional
         Which label the constraints call positive; by default the larger in sort order.
+    tilt_step, tilt_decay : float, default=2.0, 0.5
+        Of the closed loop: after round t the tilt moves by ``tilt_step / t**tilt_decay`` times the
+        part of a group's rate that is out of bounds.
+    validation_fraction : float, optional
+        Share of each group and label on which the closed loop watches the gap, held out from
+        training. By default it watches the training rows, or those of ``fit(eval_set=...)``.
     warm_start : bool, default=False
         Go on from the last fit, on the same rows, up to ``n_estimators`` rounds in all.
     n_jobs : int, optional
@@ -127,7 +138,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
     group_values_: list[Any]
     history_: History
-    certificate_: Certificate
+    certificate_: Certificate | ClosedLoopCertificate
     n_features_in_: int
     _ensemble: Ensemble
     _encoder: FeatureEncoder
@@ -137,6 +148,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": "no_validation",
         "epsilon": "no_validation",
+        "enforce": [StrOptions({"weights", "classifier"})],
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
@@ -148,6 +160,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "sensitive_columns": ["array-like", str, Integral, None],
         "pos_label": "no_validation",
+        "tilt_step": [Interval(Real, 0, None, closed="neither")],
+        "tilt_decay": [Interval(Real, 0, 1, closed="both")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -159,6 +174,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         constraints: Any = "equal_opportunity",
         epsilon: Any = 0.1,
         *,
+        enforce: Literal["weights", "classifier"] = "weights",
         estimator: Any = None,
         n_estimators: int = 100,
         learning_rate: float = 1.0,
@@ -170,6 +186,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         categorical_features: Any = "from_dtype",
         sensitive_columns: Any = None,
         pos_label: Any = None,
+        tilt_step: float = 2.0,
+        tilt_decay: float = 0.5,
+        validation_fraction: float | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -177,6 +196,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.constraints = constraints
         self.epsilon = epsilon
+        self.enforce = enforce
         self.estimator = estimator
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -188,6 +208,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.categorical_features = categorical_features
         self.sensitive_columns = sensitive_columns
         self.pos_label = pos_label
+        self.tilt_step = tilt_step
+        self.tilt_decay = tilt_decay
+        self.validation_fraction = validation_fraction
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -195,7 +218,13 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
     ) -> FairProjClassifier:
         """Train on X, y and the rows' groups.
 
@@ -209,6 +238,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The groups; several columns are crossed. None means one group: plain AdaBoost.
         sample_weight : array-like of shape (n_rows,), optional
             A row of weight 2 counts like two rows.
+        eval_set : tuple (X, y, sensitive_features) or (X, y, sensitive_features, sample_weight)
+            Rows on which ``enforce="classifier"`` watches the gaps, instead of the training rows.
+            With ``sensitive_columns``, (X, y).
 
         Returns
         -------
@@ -222,6 +254,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             check_same_learner(self._facts, self.estimator)
         sample, columns = self._enter(X, y, sensitive_features, sample_weight, reset=before is None)
+        sample, held_out = self._hold_out(sample, eval_set)
         weights = ExponentialWeights(
             sample.y,
             sample.weight,
@@ -240,9 +273,10 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._sensitive_columns = columns
         self.classes_ = sample.classes
         self.group_values_ = sample.groups.values
-        engine = self._engine(sample, before)
+        engine = self._engine(sample, before, held_out)
         # The engine has binned what it needs: a matrix made here must not outlive that.
-        self._train(engine, weights, replace(sample, X=None), before)
+        held_out = None if held_out is None else replace(held_out, X=None)
+        self._train(engine, weights, replace(sample, X=None), before, held_out)
         if self.history_.stop_reason is StopReason.FALLBACK:
             warnings.warn(
                 f"{StopReason.FALLBACK.value}; raise epsilon (now {self.epsilon}) or use stronger "
@@ -250,10 +284,25 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=2,
             )
+        self._warn_of_gap()
         return self
+
+    def _warn_of_gap(self) -> None:
+        """Say so if no round of the closed loop came within epsilon."""
+        found = self.certificate_
+        if isinstance(found, ClosedLoopCertificate) and found.gap > found.epsilon:
+            warnings.warn(
+                f"no useful round had a gap within epsilon={found.epsilon:g}; the nearest has "
+                f"{found.gap:.3f} on the {found.watched_on}, {found.gap - found.epsilon:.3f} too "
+                "much. More rounds (n_estimators), stronger learners (max_depth) or a larger "
+                "epsilon may help",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _check_together(self) -> None:
         """What no parameter shows alone."""
+        self._check_loop()
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be a number of threads, -1 or None; got 0")
         if self.estimator is None:
@@ -265,6 +314,57 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{' and '.join(given)} are for the built-in trees and would be ignored with "
                 f"estimator={type(self.estimator).__name__}; set them on the estimator"
             )
+
+    def _check_loop(self) -> None:
+        if self.enforce == "classifier" and self.warm_start:
+            raise ValueError(
+                "warm_start is for enforce='weights': the closed loop keeps its best round, and "
+                "there is nothing to go on from; fit anew with more n_estimators"
+            )
+        if self.enforce == "weights" and self.validation_fraction is not None:
+            raise ValueError(
+                "validation_fraction is for enforce='classifier' and would be ignored with "
+                "enforce='weights'; leave it out"
+            )
+
+    def _hold_out(self, sample: Sample, eval_set: Any) -> tuple[Sample, Sample | None]:
+        """The training rows, and the rows to watch if these are others."""
+        if eval_set is not None:
+            if self.enforce == "weights" or self.validation_fraction is not None:
+                raise ValueError(
+                    "eval_set is for enforce='classifier' without validation_fraction; leave one "
+                    "of them out"
+                )
+            return sample, self._evaluation(sample, eval_set)
+        if self.validation_fraction is None:
+            return sample, None
+        return split_off(sample, self.validation_fraction, self.random_state)
+
+    def _evaluation(self, sample: Sample, eval_set: Any) -> Sample:
+        """The explicit rows to watch, through the same door."""
+        if not isinstance(eval_set, tuple | list) or len(eval_set) not in (2, 3, 4):
+            raise ValueError(
+                "eval_set must be (X, y, sensitive_features) or (X, y, sensitive_features, "
+                f"sample_weight), got {type(eval_set).__name__}"
+                + (f" of length {len(eval_set)}" if isinstance(eval_set, tuple | list) else "")
+            )
+        X, y, *rest = eval_set
+        groups, weight = [*rest, None, None][:2]
+        X, groups, _, _ = self._split(X, groups)
+        if groups is None:
+            raise ValueError("eval_set has no sensitive features; pass (X, y, sensitive_features)")
+        found = gather(
+            self._checked(X, reset=False),
+            y,
+            groups,
+            weight,
+            constraints=None,
+            epsilon=0.0,
+            pos_label=self.pos_label,
+            closed_loop=True,
+        )
+        found = matched(found, sample)
+        return found if self.estimator else replace(found, X=self._encoder.transform(found.X))
 
     def _enter(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool
@@ -285,6 +385,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             constraints=self.constraints,
             epsilon=self.epsilon,
             pos_label=self.pos_label,
+            closed_loop=self.enforce == "classifier",
         )
         if self.estimator is not None:
             return sample, columns
@@ -332,7 +433,8 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reset=reset,
         )
 
-    def _engine(self, sample: Sample, before: Any) -> Engine:
+    def _engine(self, sample: Sample, before: Any, held_out: Sample | None) -> Engine:
+        rows = None if held_out is None else held_out.X
         if self.estimator is not None:
             return EstimatorEngine(
                 self.estimator,
@@ -343,6 +445,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 votes=self.votes,
                 random_state=self._random_stream(before),
                 before=before,
+                held_out=rows,
             )
         return TreeEngine(
             sample.X,
@@ -356,6 +459,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             max_bins=self.max_bins,
             n_threads=effective_n_jobs(self.n_jobs),
             before=before,
+            held_out=rows,
         )
 
     def _random_stream(self, before: Any) -> np.random.RandomState:
@@ -364,21 +468,31 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._stream: np.random.RandomState = check_random_state(self.random_state)
         return self._stream
 
-    def _chooser(self, sample: Sample, rounds: list[Round]) -> Chooser:
+    def _chooser(self, sample: Sample, rounds: list[Round], watch: Watch | None) -> Chooser:
         """Who chooses w; after ``rounds`` already done, going on from the last."""
+        if sample.watched is not None and watch is not None:
+            return ClosedLoop(
+                sample.watched, sample.epsilon, watch, step=self.tilt_step, decay=self.tilt_decay
+            )
         start = np.array(rounds[-1].multipliers) if rounds else None
         return ProjectedWeights(sample.moments.features, sample.epsilon, start)
 
     def _train(
-        self, engine: Engine, weights: ExponentialWeights, sample: Sample, before: Any
+        self,
+        engine: Engine,
+        weights: ExponentialWeights,
+        sample: Sample,
+        before: Any,
+        held_out: Sample | None,
     ) -> None:
         """Drain the loop. An interrupt keeps the rounds done, then goes on its way."""
         rounds = [] if before is None else list(self.history_)
         n_rounds = self.n_estimators - len(rounds)
+        watch = watch_of(sample, held_out, engine, weights)
         run = boost(
             engine,
             weights,
-            self._chooser(sample, rounds),
+            self._chooser(sample, rounds, watch),
             sample.moments.features,
             n_rounds=n_rounds,
             learning_rate=self.learning_rate,
@@ -394,23 +508,10 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reason = steps.outcome
         finally:
             if rounds:
-                votes = [record.vote for record in rounds[len(rounds) - len(learners) :]]
-                self._ensemble = engine.ensemble(learners, votes)
-                self.history_ = History(
-                    tuple(rounds),
-                    tuple(sample.moments.names),
-                    tuple(sample.epsilon.tolist()),
-                    self.learning_rate,
-                    reason,
+                done = Run(
+                    engine, weights, sample, watch, learners, rounds, reason, self.learning_rate
                 )
-                self.certificate_ = certify(
-                    self.history_.columns,
-                    self.history_.by_constraint("balance"),
-                    sample.epsilon,
-                    train_error=weights.train_error(),
-                    learning_rate=self.learning_rate,
-                    stop=reason.value,
-                )
+                self._ensemble, self.history_, self.certificate_ = outcome(done)
 
     def _model_to_extend(self) -> Any:
         return getattr(self, "_ensemble", None) if self.warm_start else None
@@ -487,12 +588,12 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def estimator_weights_(self) -> Array:
         self._fitted("estimator_weights_")
-        return self.history_.columns["vote"]
+        return self.history_.columns["vote"][: self.history_.n_kept]
 
     @property
     def estimator_errors_(self) -> Array:
         self._fitted("estimator_errors_")
-        return self.history_.columns["error_q"]
+        return self.history_.columns["error_q"][: self.history_.n_kept]
 
     @property
     def feature_importances_(self) -> Array:

@@ -22,6 +22,7 @@ from fairproj._validation import check_pos_label, listing
 class RunFacts:
     """What must be the same for a run to go on; texts to compare and to show."""
 
+    enforce: str
     estimator: str
     votes: str
     learning_rate: float
@@ -37,6 +38,7 @@ class RunFacts:
         moments = sample.moments
         positive = sample.classes[check_pos_label(model.pos_label, sample.classes)]
         return cls(
+            enforce=model.enforce,
             estimator=type(model.estimator).__name__,
             votes=model.votes,
             learning_rate=model.learning_rate,

@@ -183,7 +183,20 @@ class ExponentialWeights:
         else:
             self._set_total(self._both([part for part in sums if part is not None]).sum(axis=1))
 
+    def right(self) -> Array:
+        """The user's weight that the sign of f gets right, by cell; f = 0 says -1."""
+
+        def part(rows: slice, _: Array) -> Array:
+            agreed = self._agreed[rows]
+            right = agreed > 0
+            right |= (agreed == 0) & (self.y[rows] < 0)
+            weight = self._weight[rows] * right
+            return np.asarray(np.bincount(self._index[rows], weight, self._n_cells), dtype=float)
+
+        total: Array = np.sum(self._passes(part), axis=0)
+        return total
+
     def train_error(self) -> float:
-        """Share of the user's weight on rows that the sign of f gets wrong; f = 0 says -1."""
-        wrong = (self._agreed < 0) | ((self._agreed == 0) & (self.y > 0))
-        return float(self._weight[wrong].sum() / self._weight.sum())
+        """Share of the user's weight on rows that the sign of f gets wrong."""
+        total = self._weight.sum()
+        return float(max(0.0, total - self.right().sum()) / total)

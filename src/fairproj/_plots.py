@@ -18,6 +18,9 @@ _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # sa
 def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     """Loss, edges, fairness cost and balance, round by round.
 
+    For ``enforce="classifier"``: loss, edges, gap of the predictions and tilt; a vertical line
+    marks the last round that the model has.
+
     Parameters
     ----------
     model : FairProjClassifier or History
@@ -38,14 +41,16 @@ def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     rounds = np.arange(1, len(history) + 1)
     few = len(history) <= 25
     style = {"markersize": 4, "linewidth": 1.5}
-    _loss(axes[0], rounds, history, style, few)
-    _edges(axes[1], rounds, history, style, few)
-    _cost(axes[2], rounds, history, style, few)
-    _balance(axes[3], rounds, history, style, few)
+    closed_loop = (_tilted_loss, _edges, _gap, _tilt)
+    projection = (_loss, _edges, _cost, _balance)
+    for panel, ax in zip(closed_loop if history.closed_loop else projection, axes, strict=True):
+        panel(ax, rounds, history, style, few)
     for ax in axes:
         ax.set_xlabel("round")
         ax.grid(alpha=0.3)
         ax.margins(x=0.02)
+        if history.closed_loop:
+            ax.axvline(history.n_kept, color=_GREY, linewidth=0.8, linestyle=(0, (1, 2)))
         if few:
             ax.xaxis.get_major_locator().set_params(integer=True)
     return axes
@@ -116,3 +121,45 @@ def _balance(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> N
         ax.axhline(history.epsilon[0], color=_GREEN, linestyle="--", label="epsilon")
     ax.set_ylim(bottom=0)
     ax.legend(fontsize="small")
+
+
+_LINES = ("-", "--", "-.", ":")
+_COLOURS = (_BLUE, _ORANGE, _GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+
+
+def _tilted_loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="plain", **style)
+    ax.plot(rounds, columns["tilted_loss"], "--", color=_ORANGE, label="tilted", **style)
+    ax.plot(rounds, columns["bound_tilted"], ":", color=_GREY, label="bound, tilted", **style)
+    ax.set(title="Exponential loss", ylabel="mean over the training rows")
+    ax.legend(fontsize="small")
+
+
+def _gap(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    for position, (name, gaps) in enumerate(zip(history.events, history.by_event().T, strict=True)):
+        ax.plot(rounds, gaps, label=name, **_told_apart(position), **style)
+    for epsilon in sorted(set(history.epsilon)):
+        ax.axhline(epsilon, color=_GREEN, linestyle="--", label=f"epsilon {epsilon:g}")
+    ax.set(title="Gap of the predictions", ylabel="largest less smallest rate")
+    ax.set_ylim(bottom=0)
+    ax.legend(fontsize="small")
+
+
+def _tilt(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    for position, (name, tilt) in enumerate(
+        zip(history.watched, history.by_group("tilt").T, strict=True)
+    ):
+        ax.plot(rounds, tilt, label=name, **_told_apart(position), **style)
+    ax.axhline(0, color=_GREY, linewidth=0.8)
+    ax.set(title="Tilt of the groups", ylabel=r"$\mu$")
+    if len(history.watched) <= 8:
+        ax.legend(fontsize="small")
+
+
+def _told_apart(position: int) -> dict[str, Any]:
+    """By line as well as by colour."""
+    return {
+        "color": _COLOURS[position % len(_COLOURS)],
+        "linestyle": _LINES[position % len(_LINES)],
+    }

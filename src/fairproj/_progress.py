@@ -1,11 +1,12 @@
-"""A progress bar for the loop, and the way to get at what the loop returns.
+"""Progress bars, for the loop and for longer work, and the way to get at what the loop returns.
 
 The only place that imports ``rich``, and only where a bar is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -48,3 +49,37 @@ def _bar(items: Iterator[Any], total: int) -> Iterator[Any]:
             progress.update(task, completed=done)
             yield item
         progress.update(task, total=progress.tasks[task].completed)  # a run may end early
+
+
+@contextmanager
+def time_bar(
+    title: str, total: float, done: float, *, show: bool = True
+) -> Iterator[Callable[[float], None]]:
+    """A bar over work measured in expected seconds; yields what to call as work gets done."""
+    if not show:
+        yield lambda amount: None
+        return
+    try:
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+    except ImportError:
+        raise ImportError(
+            "the progress bar needs rich; install it with pip install 'fairproj[progress]'"
+        ) from None
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, speed_estimate_period=3600) as progress:
+        task = progress.add_task(title, total=total, completed=done)
+        yield lambda amount: progress.update(task, advance=amount)

@@ -107,6 +107,20 @@ def project(
     return Projector(features, epsilon)(log_mass, start)
 
 
+def tilt(log_mass: Array, log_factors: Array) -> Projection:
+    """The distribution w_c proportional to Q_c exp(log_factors_c), whatever the factors."""
+    normalised = log_factors - np.logaddexp.reduce(log_mass + log_factors)
+    mass = np.exp(log_mass + normalised)
+    return Projection(
+        multipliers=np.zeros(0),
+        log_factors=normalised,
+        mass=mass,
+        balance=np.zeros(0),
+        kl=max(0.0, float(mass @ np.where(mass > 0, normalised, 0.0))),
+        tv=float(np.abs(mass - np.exp(log_mass)).sum() / 2),
+    )
+
+
 class Projector:
     """`project` for fixed constraints: chooses the way of solving once, then solves many times."""
 

@@ -14,18 +14,24 @@ _PACKAGES = (
     "lightgbm",
     "narwhals",
     "pandas",
+    "fairlearn",
     "matplotlib",
     "rich",
 )
 
 
-def show_versions() -> None:
-    """Print the versions of Python, the system and the packages that matter here."""
-    print(f"{'python':<14}{sys.version.split()[0]}")
-    print(f"{'system':<14}{platform.platform()}")
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that matter here."""
+    found = {"python": sys.version.split()[0]}
     for name in _PACKAGES:
         try:
-            found = version(name)
+            found[name] = version(name)
         except PackageNotFoundError:
-            found = "not installed"
+            found[name] = "not installed"
+    return found
+
+
+def show_versions() -> None:
+    """Print the versions of Python, the system and the packages that matter here."""
+    for name, found in ({"system": platform.platform()} | versions()).items():
         print(f"{name:<14}{found}")

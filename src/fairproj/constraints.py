@@ -50,6 +50,14 @@ class Constraint(ABC):
         touched: NDArray[np.bool_] = (self.features(cells) != 0).any(axis=1)
         return touched
 
+    def events(self, cells: Cells) -> dict[str, NDArray[np.bool_]]:
+        """The rates of predictions that must be alike, as cells; for ``enforce="classifier"``."""
+        raise ValueError(
+            f"enforce='classifier' compares the groups' rates of predictions, and "
+            f"{type(self).__name__} names none; use one of {listing(list(BY_NAME))}, or "
+            "enforce='weights'"
+        )
+
 
 @dataclass(frozen=True)
 class MassParity(Constraint):
@@ -94,6 +102,13 @@ class MassParity(Constraint):
             return np.zeros(len(cells), dtype=bool)  # every group has rows, of some label
         return self._inside(cells)
 
+    def events(self, cells: Cells) -> dict[str, NDArray[np.bool_]]:
+        """The rows over which a rate of predictions is taken, by what to call that rate."""
+        if self.event == "all":
+            return {"selection rate": self._inside(cells)}
+        label = cells.classes[cells.positive_class ^ (self.event == "negative")]
+        return {f"positive rate | {label!s}": self._inside(cells)}
+
 
 def _pairs(cells: Cells) -> combinations[tuple[int, int]]:
     return combinations(range(len(cells.group_values)), 2)
@@ -126,6 +141,9 @@ class Together(Constraint):
     def needed(self, cells: Cells) -> NDArray[np.bool_]:
         needed: NDArray[np.bool_] = np.stack([part.needed(cells) for part in self.parts])
         return np.asarray(needed.any(axis=0))
+
+    def events(self, cells: Cells) -> dict[str, NDArray[np.bool_]]:
+        return {name: inside for part in self.parts for name, inside in part.events(cells).items()}
 
 
 @dataclass(frozen=True)
@@ -233,6 +251,49 @@ def moments(constraints: Any, cells: Cells) -> Moments:
         _check_cells(constraints, cells)
         return _compressed(cells.index, constraints.features(cells), constraints.names(cells))
     return _moments_of_array(constraints, len(cells.index))
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The rates of predictions that must be alike: positive predictions by group and event.
+
+    Attributes
+    ----------
+    cells : Cells
+        All (group, label) cells, also those without rows.
+    inside : array of shape (n_events, n_cells)
+        Which cells an event holds.
+    events : list of str
+    """
+
+    cells: Cells
+    inside: NDArray[np.bool_]
+    events: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        """What to call each rate, events within groups."""
+        groups = self.cells.group_names
+        if len(self.events) == 1:
+            return list(groups)
+        return [f"{group}, {event}" for group in groups for event in self.events]
+
+
+def watched(constraints: Any, cells: Cells) -> Watched:
+    """What ``enforce="classifier"`` keeps alike under this ``constraints`` parameter."""
+    if isinstance(constraints, str):
+        constraints = named(constraints)
+    if constraints is None:
+        return Watched(cells, np.zeros((0, len(cells)), dtype=bool), [])
+    if not isinstance(constraints, Constraint):
+        raise ValueError(
+            "enforce='classifier' needs a constraint by name or object, got "
+            f"{type(constraints).__name__}; use one of {listing(list(BY_NAME))}, or "
+            "enforce='weights'"
+        )
+    events = constraints.events(cells)
+    _check_cells(constraints, cells)
+    return Watched(cells, np.array(list(events.values())), list(events))
 
 
 def rows_of_constraint(constraints: Any, rows: Codes) -> Any:

@@ -30,7 +30,15 @@ class Ensemble(Protocol):
 
 
 class Engine(Protocol):
-    """Bound to the training rows; fits learners on weights that sum to one."""
+    """Bound to the training rows; fits learners on weights that sum to one.
+
+    Attributes
+    ----------
+    held_out_h : array
+        What the last learner says of the rows held out, where there are such.
+    """
+
+    held_out_h: NDArray[Any]
 
     def fit(self, w: Array) -> tuple[Learner, NDArray[Any]]:
         """A learner trained on w, and h in [-1, 1] on the training rows; integers if discrete."""

@@ -34,6 +34,7 @@ class EstimatorEngine:
         votes: Votes = "discrete",
         random_state: np.random.RandomState,
         before: EstimatorEnsemble | None = None,
+        held_out: Any = None,
     ) -> None:
         check_estimator_fits(estimator, votes)
         self._estimator = estimator
@@ -44,6 +45,8 @@ class EstimatorEngine:
         self._votes = votes
         self._random_state = random_state
         self._before = before
+        self._held_out = held_out
+        self.held_out_h = np.zeros(0)
 
     def fit(self, w: Array) -> tuple[Any, Array]:
         state = self._random_state.get_state()
@@ -53,10 +56,16 @@ class EstimatorEngine:
         except BaseException:  # an interrupted round draws the same numbers when it is run again
             self._random_state.set_state(state)
             raise
+        self._ask(learner)
         return learner, said(learner, self._X, self._classes, self._votes)
+
+    def _ask(self, learner: Any) -> None:
+        if self._held_out is not None:
+            self.held_out_h = said(learner, self._held_out, self._classes, self._votes)
 
     def constant(self, h: float) -> tuple[Any, Array]:
         learner = ConstantLearner(self._classes[int(h > 0)])
+        self._ask(learner)
         return learner, np.full(len(self._labels), 1.0 if h > 0 else -1.0)
 
     def ensemble(self, learners: Sequence[Any], votes: Sequence[float]) -> EstimatorEnsemble:

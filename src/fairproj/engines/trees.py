@@ -60,6 +60,8 @@ class TreeEngine:
     n_threads : int
     before : TreeEnsemble, optional
         A model to go on from.
+    held_out : array or CSR matrix, optional
+        Rows without weight, of which each learner is asked all the same.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class TreeEngine:
         max_bins: int = 255,
         n_threads: int = 1,
         before: TreeEnsemble | None = None,
+        held_out: Matrix | None = None,
     ) -> None:
         self._y = y
         self._votes = votes
@@ -89,12 +92,18 @@ class TreeEngine:
             "max_bin": max_bins,
             "num_threads": max(1, min(n_threads, n_rows // ROWS_PER_THREAD)),
         }
-        self._dataset = _binned(matrix, self._params, sorted(categories or {}), feature_names)
+        self._dataset = _binned(
+            matrix, self._params, sorted(categories or {}), feature_names, held_out
+        )
         self._passes = RowPasses(n_rows)
+        n_asked = n_rows + (0 if held_out is None else held_out.shape[0])
+        self._passes_of_all = RowPasses(n_asked)
         self._minus_y = (-y).astype(np.float32)
-        # A last row may stand in the data for LightGBM's sake; it weighs nothing.
+        # Rows held out, and a last row that may stand there for LightGBM's sake, weigh nothing.
         self._gradient, self._hessian = np.zeros((2, self._dataset.num_data()), dtype=np.float32)
-        self._h = say(np.zeros(n_rows), votes)
+        self._h_of_all = say(np.zeros(n_asked), votes)
+        self._h = self._h_of_all[:n_rows]
+        self.held_out_h = self._h_of_all[n_rows:]
         self.reset()
 
     def reset(self) -> None:
@@ -105,7 +114,7 @@ class TreeEngine:
         if not self._splits:  # LightGBM refuses such data; any other will do to hold constants
             data = lgb.Dataset(np.arange(2.0 * n_features).reshape(2, -1), params=self._params)
         self._booster = lgb.Booster(self._params, data)
-        self._score = np.zeros(len(self._y))
+        self._score = np.zeros(len(self._h_of_all))
 
     def fit(self, w: Array) -> tuple[TreeLearner, NDArray[Any]]:
         if not self._splits:
@@ -131,13 +140,14 @@ class TreeEngine:
         def part(rows: slice, scratch: Array) -> None:
             value = np.subtract(score[rows], self._score[rows], out=scratch)
             self._score[rows] = score[rows]
-            self._h[rows] = say(value, self._votes)
+            self._h_of_all[rows] = say(value, self._votes)
 
-        self._passes(part)
+        self._passes_of_all(part)
         return "unused", 0.0, False
 
     def constant(self, h: float) -> tuple[TreeLearner, NDArray[Any]]:
-        return TreeLearner(None, h), np.full(len(self._y), say(np.array([h]), self._votes)[0])
+        self._h_of_all[:] = say(np.array([h]), self._votes)[0]
+        return TreeLearner(None, h), self._h
 
     def ensemble(self, learners: Sequence[TreeLearner], votes: Sequence[float]) -> TreeEnsemble:
         text = self._booster.model_to_string()
@@ -252,6 +262,7 @@ def _binned(
     params: dict[str, Any],
     categorical: list[int],
     feature_names: Sequence[str] | None,
+    held_out: Matrix | None = None,
 ) -> lgb.Dataset:
     """The data in bins, such that a dense column with at most ``max_bin`` values has one for each.
 
@@ -263,14 +274,17 @@ def _binned(
     without weight, keeps it. It looks at 200,000 rows only: at all, where something rare matters.
     """
     max_bin = params["max_bin"]
-    n_rows = matrix.shape[0] + bool(categorical)
+    n_rows = matrix.shape[0] + bool(categorical) + (0 if held_out is None else held_out.shape[0])
     if n_rows > SAMPLED_ROWS and (categorical or _has_missing(matrix)):
         params = params | {"bin_construct_sample_cnt": n_rows}
-    data: Any = matrix
+    parts = [matrix] if held_out is None else [matrix, held_out]
     if categorical:
         last = np.array(matrix[:1])
         last[:, categorical] = np.nan
-        data = [matrix, last]
+        parts.append(last)
+    data: Any = parts if len(parts) > 1 else matrix
+    if sparse.issparse(matrix) and len(parts) > 1:
+        data = sparse.vstack(parts, format="csr")
     few = _few_values(matrix, max_bin)
     while True:
         if few:

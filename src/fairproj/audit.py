@@ -1,0 +1,295 @@
+"""What can be said of a classifier's gaps from held-out rows, with exact intervals.
+
+Apart from `metrics` because those are numbers about a sample, these statements about the world the
+sample came from. They hold for any classifier, ours or not, as long as it has not seen the rows.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from fairproj._validation import (
+    Array,
+    check_groups,
+    check_labels,
+    check_pos_label,
+    plain_labels,
+    split_sensitive_columns,
+)
+
+__all__ = ["FairnessReport", "exact_interval", "fairness_report"]
+
+FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
+
+# Each rate: what to call it, which labels its rows have (0 negative, 1 positive).
+_RATES = {
+    "selection_rate": (0, 1),
+    "true_positive_rate": (1,),
+    "false_positive_rate": (0,),
+    "accuracy": (0, 1),
+}
+_GAPS = {
+    "demographic_parity": ("selection_rate",),
+    "equal_opportunity": ("true_positive_rate",),
+    "false_positive_rate": ("false_positive_rate",),
+    "equalized_odds": ("true_positive_rate", "false_positive_rate"),
+    "accuracy": ("accuracy",),
+}
+
+
+def exact_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Array, Array]:
+    """Clopper & Pearson's interval of a probability: at least ``confidence`` coverage, always.
+
+    The bounds are quantiles of beta distributions: ``low`` has P(at least hits) = alpha/2, ``high``
+    P(at most hits) = alpha/2. Where n is 0 it is (0, 1).
+
+    Examples
+    --------
+    >>> from fairproj.audit import exact_interval
+    >>> low, high = exact_interval(8, 10)
+    >>> print(f"{low:.3f} {high:.3f}")
+    0.444 0.975
+    """
+    hits, n = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
+    tail = (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):
+        low = stats.beta.ppf(tail, hits, n - hits + 1)
+        high = stats.beta.ppf(1 - tail, hits + 1, n - hits)
+    return np.where(hits > 0, low, 0.0), np.where(hits < n, high, 1.0)
+
+
+@dataclass(frozen=True)
+class FairnessReport:
+    """Rates of each group and gaps between groups, with intervals.
+
+    Attributes
+    ----------
+    rates : DataFrame
+        One row for each group and rate: ``group``, ``rate``, ``n`` (rows it is taken over),
+        ``hits``, ``estimate``, and the exact interval ``low``, ``high`` of that rate by itself.
+    gaps : DataFrame
+        One row for each gap: ``gap``, ``estimate``, ``low``, ``high``, the groups ``highest`` and
+        ``lowest``, and ``n_smallest``, the rows of the smallest group it rests on.
+    confidence : float
+        Of every interval, each by itself.
+    """
+
+    rates: pd.DataFrame
+    gaps: pd.DataFrame
+    confidence: float
+
+    @property
+    def too_small(self) -> list[str]:
+        """Groups with a rate over fewer than 30 rows, the fewest first."""
+        few = self.rates[self.rates["n"] < FEW_ROWS].groupby("group", sort=False)["n"].min()
+        return [f"{group} ({n})" for group, n in few.sort_values().items()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as lists and numbers, None for what is not known."""
+        tables = {"rates": self.rates, "gaps": self.gaps}
+        plain = {
+            name: table.astype(object).where(table.notna(), None).to_dict("records")
+            for name, table in tables.items()
+        }
+        return {"confidence": self.confidence, **plain}
+
+    def _texts(self) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+        """Both tables as text, and what to keep in mind."""
+        wide = self.rates.assign(text=[_with_interval(row) for row in self.rates.itertuples()])
+        rates = wide.pivot_table(
+            index="group", columns="rate", values="text", aggfunc="first", sort=False
+        )
+        everyone = self.rates[self.rates["rate"] == "selection_rate"].set_index("group")["n"]
+        rates.insert(0, "rows", everyone)
+        gaps = pd.DataFrame(
+            {
+                "gap": [_with_interval(row) for row in self.gaps.itertuples()],
+                "highest": self.gaps["highest"].to_numpy(),
+                "lowest": self.gaps["lowest"].to_numpy(),
+                "smallest group": self.gaps["n_smallest"].to_numpy(),
+            },
+            index=self.gaps["gap"].tolist(),
+        )
+        notes = [
+            f"Intervals hold with {self.confidence:.0%} confidence, each by itself, if the rows "
+            "are an independent sample that the model has not seen."
+        ]
+        if self.too_small:
+            shown = ", ".join(self.too_small[:8])
+            notes.append(
+                f"Too small to say much, with a rate over fewer than {FEW_ROWS} rows: {shown}."
+            )
+        return rates.rename_axis(None, axis=1).rename_axis(None), gaps, notes
+
+    def __str__(self) -> str:
+        rates, gaps, notes = self._texts()
+        return "\n".join(
+            ["Rates by group", rates.to_string(), "", "Gaps", gaps.to_string(), *notes]
+        )
+
+    def _repr_html_(self) -> str:
+        rates, gaps, notes = self._texts()
+        text = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+        return rates.to_html() + gaps.to_html() + text
+
+
+def _with_interval(row: Any) -> str:
+    if np.isnan(row.estimate):
+        return "unknown"
+    return f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}]"
+
+
+def fairness_report(
+    model: Any,
+    X: Any,
+    y: Any,
+    sensitive_features: Any = None,
+    *,
+    y_pred: Any = None,
+    pos_label: Any = None,
+    confidence: float = 0.95,
+) -> FairnessReport:
+    """Rates by group and gaps of a classifier on held-out rows, with exact intervals.
+
+    The interval of a rate is Clopper & Pearson's. A gap's interval follows from intervals of all
+    the rates that it compares, each at confidence ``confidence ** (1 / number of rates)``: groups
+    are different people, hence independent, and all of them hold together with ``confidence``. Then
+    the gap, largest less smallest rate, lies between the largest ``low_a - high_b`` (or 0) and the
+    largest ``high_a - low_b`` over pairs of groups. This is valid for any sample size and number of
+    groups, and wider than it need be. For equalized odds, true and false positive rates of all
+    groups are taken together.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted; not looked at if ``y_pred`` is given.
+    X : array, sparse matrix or data frame
+        Rows that the model has not been trained on; not looked at if ``y_pred`` is given.
+    y : array-like of shape (n_rows,)
+        Their labels.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
+        Their groups; several columns are crossed. May be left out for a model with
+        ``sensitive_columns``, if X has them.
+    y_pred : array-like of shape (n_rows,), optional
+        Predictions, to audit a model by these alone (``model`` and ``X`` may be None).
+    pos_label : label, optional
+        The positive label; by default the larger in sort order.
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    FairnessReport
+        ``print`` it, or use its data frames `rates` and `gaps`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairproj import fairness_report
+    >>> y = np.tile([0, 1], 50)
+    >>> predicted = np.where(np.arange(100) % 4 == 1, 0, y)
+    >>> group = np.repeat(["a", "b"], 50)
+    >>> report = fairness_report(None, None, y, group, y_pred=predicted)
+    >>> gap = report.gaps.set_index("gap").loc["equal_opportunity"]
+    >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
+    0.04 in [0.00, 0.46]
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    if sensitive_features is None:
+        columns = getattr(model, "sensitive_columns", None)
+        if columns is None:
+            raise ValueError(
+                "sensitive_features is missing, and the model names no sensitive_columns; pass the "
+                "group of each row"
+            )
+        sensitive_features = split_sensitive_columns(X, columns)[1]
+    predictions = model.predict(X) if y_pred is None else y_pred
+    actual, predicted = _as_ones(y, predictions, pos_label)
+    groups = check_groups(sensitive_features, len(actual), beside="y")
+    counts = {name: _counts(name, actual, predicted, groups) for name in _RATES}
+    rates = [_rate_rows(name, *counts[name], groups.names, confidence) for name in _RATES]
+    gaps = [
+        _gap_row(name, [counts[r] for r in used], groups.names, confidence)
+        for name, used in _GAPS.items()
+    ]
+    return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
+
+
+def _as_ones(y: Any, y_pred: Any, pos_label: Any) -> tuple[Any, Any]:
+    """Labels and predictions as 0 and 1; predictions may hold one class only."""
+    y, y_pred = plain_labels(y), plain_labels(y_pred)
+    if len(y) != len(y_pred):
+        raise ValueError(f"there are {len(y_pred)} predictions for {len(y)} labels; pass as many")
+    _, classes = check_labels(np.concatenate([y, y_pred]))
+    positive = classes[check_pos_label(pos_label, classes)]
+    return (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)
+
+
+def _counts(name: str, actual: Any, predicted: Any, groups: Any) -> tuple[Array, Array]:
+    """Hits and rows of a rate, for each group."""
+    inside = np.isin(actual, _RATES[name])
+    hit = (actual == predicted) if name == "accuracy" else predicted == 1
+    n_groups = len(groups.values)
+    rows = np.bincount(groups.codes[inside], minlength=n_groups)
+    hits = np.bincount(groups.codes[inside & hit], minlength=n_groups)
+    return hits.astype(float), rows.astype(float)
+
+
+def _rate_rows(
+    name: str, hits: Array, rows: Array, groups: list[str], confidence: float
+) -> pd.DataFrame:
+    low, high = exact_interval(hits, rows, confidence)
+    return pd.DataFrame(
+        {
+            "group": groups,
+            "rate": name,
+            "n": rows.astype(int),
+            "hits": hits.astype(int),
+            "estimate": _share(hits, rows),
+            "low": low,
+            "high": high,
+        }
+    )
+
+
+def _share(hits: Array, rows: Array) -> Array:
+    share: Array = np.full(len(rows), np.nan)
+    return np.divide(hits, rows, out=share, where=rows > 0)
+
+
+def _gap_row(
+    name: str, counts: list[tuple[Array, Array]], groups: list[str], confidence: float
+) -> dict[str, Any]:
+    """The widest of one or more comparisons, with intervals that hold together."""
+    each = confidence ** (1 / (len(counts) * len(groups)))
+    found = []
+    for hits, rows in counts:
+        share = _share(hits, rows)
+        low, high = exact_interval(hits, rows, each)
+        apart = ~np.eye(len(groups), dtype=bool)
+        known = not np.isnan(share).all()
+        top, bottom = (int(np.nanargmax(share)), int(np.nanargmin(share))) if known else (0, 0)
+        found.append(
+            {
+                "estimate": share[top] - share[bottom],
+                "low": np.subtract.outer(low, high)[apart].max(initial=0.0),
+                "high": np.subtract.outer(high, low)[apart].max(initial=0.0),
+                "highest": groups[top],
+                "lowest": groups[bottom],
+                "n_smallest": int(rows.min()),
+            }
+        )
+    widest = max(found, key=lambda entry: entry["estimate"])
+    return {
+        "gap": name,
+        **widest,
+        "low": max(entry["low"] for entry in found),
+        "high": max(entry["high"] for entry in found),
+        "n_smallest": min(entry["n_smallest"] for entry in found),
+    }

@@ -1,0 +1,165 @@
+"""Statements about held-out rows: against scipy and fairlearn, and by simulation."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from fairlearn import metrics as fairlearn_metrics
+from scipy import stats
+
+from conftest import make_sample
+from fairproj import FairProjClassifier, fairness_report
+from fairproj.audit import exact_interval
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
+@pytest.mark.parametrize(("hits", "n"), [(0, 1), (0, 7), (3, 7), (7, 7), (130, 1000)])
+def test_intervals_are_scipys(hits, n, confidence):
+    low, high = exact_interval(hits, n, confidence)
+    expected = stats.binomtest(hits, n).proportion_ci(confidence, method="exact")
+    assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), abs=1e-10)
+
+
+def test_no_rows_no_knowledge():
+    assert tuple(map(float, exact_interval(0, 0))) == (0.0, 1.0)
+
+
+def sample(seed, n=400, n_groups=3):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(n_groups, size=n)
+    y = (rng.random(n) < 0.3 + 0.1 * groups).astype(int)
+    predicted = np.where(rng.random(n) < 0.7, y, 1 - y)
+    return y, predicted, np.array(["x", "y", "z"])[groups]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_estimates_are_fairlearns(seed):
+    y, predicted, groups = sample(seed)
+    gaps = fairness_report(None, None, y, groups, y_pred=predicted).gaps.set_index("gap")
+    for name in ("demographic_parity", "equal_opportunity", "equalized_odds"):
+        function = getattr(fairlearn_metrics, f"{name}_difference")
+        expected = function(y, predicted, sensitive_features=groups)
+        assert gaps.loc[name, "estimate"] == pytest.approx(expected)
+    frame = fairlearn_metrics.MetricFrame(
+        metrics=fairlearn_metrics.selection_rate,
+        y_true=y,
+        y_pred=predicted,
+        sensitive_features=groups,
+    )
+    assert gaps.loc["demographic_parity", "highest"] == frame.by_group.idxmax()
+    assert gaps.loc["demographic_parity", "lowest"] == frame.by_group.idxmin()
+
+
+# True rates of the simulation: what the model predicts positive, by group and label. False positive
+# rates are equal: looking for the widest pair of three finds a gap nonetheless.
+TRUE = np.array([[0.2, 0.93], [0.2, 0.97], [0.2, 0.60]])
+SIZES = [(60, 10), (60, 40), (60, 9)]
+
+
+def simulate(rng):
+    y, predicted, groups = [], [], []
+    for group, sizes in enumerate(SIZES):
+        for label, n in enumerate(sizes):
+            y += [label] * n
+            predicted += (rng.random(n) < TRUE[group, label]).astype(int).tolist()
+            groups += ["abc"[group]] * n
+    return np.array(y), np.array(predicted), np.array(groups)
+
+
+def wald_lower(y, predicted, groups, label):
+    """Where the textbook interval of the extremes' difference begins: the negative control."""
+    parts = [predicted[(groups == g) & (y == label)] for g in "abc"]
+    rates = np.array([part.mean() for part in parts])
+    top, bottom = rates.argmax(), rates.argmin()
+    variance = sum(rates[i] * (1 - rates[i]) / len(parts[i]) for i in (top, bottom))
+    return rates[top] - rates[bottom] - 1.96 * np.sqrt(variance)
+
+
+def test_coverage_by_simulation_with_a_negative_control():
+    rng = np.random.default_rng(0)
+    true = {
+        "equal_opportunity": np.ptp(TRUE[:, 1]),
+        "false_positive_rate": np.ptp(TRUE[:, 0]),
+        "equalized_odds": max(np.ptp(TRUE[:, 0]), np.ptp(TRUE[:, 1])),
+    }
+    repetitions = 1000
+    covered, control = dict.fromkeys(true, 0), 0
+    for _ in range(repetitions):
+        y, predicted, groups = simulate(rng)
+        gaps = fairness_report(None, None, y, groups, y_pred=predicted).gaps.set_index("gap")
+        for name, gap in true.items():
+            covered[name] += gaps.loc[name, "low"] <= gap <= gaps.loc[name, "high"]
+        control += wald_lower(y, predicted, groups, 0) <= true["false_positive_rate"]
+    assert all(count >= 0.95 * repetitions for count in covered.values()), covered
+    assert control < 0.93 * repetitions, "the control should fail, or the test shows nothing"
+
+
+def test_each_rates_interval_covers():
+    rng = np.random.default_rng(1)
+    inside = []
+    for _ in range(500):
+        y, predicted, groups = simulate(rng)
+        rates = fairness_report(None, None, y, groups, y_pred=predicted, confidence=0.8).rates
+        row = rates[(rates["group"] == "c") & (rates["rate"] == "true_positive_rate")].iloc[0]
+        inside.append(row["low"] <= TRUE[2, 1] <= row["high"])
+    assert np.mean(inside) >= 0.8
+
+
+def test_a_gap_between_groups_without_rows_is_unknown_not_zero():
+    y = np.array([0, 0, 1, 1, 0, 0])
+    groups = np.array(["a", "a", "a", "a", "b", "b"])  # b has no positives
+    report = fairness_report(None, None, y, groups, y_pred=np.array([0, 1, 1, 1, 0, 0]))
+    gaps = report.gaps.set_index("gap")
+    assert gaps.loc["equal_opportunity", "high"] == pytest.approx(1.0)
+    assert gaps.loc["equal_opportunity", "n_smallest"] == 0
+    assert "unknown" in str(report)
+    assert any(name.startswith("b (0)") for name in report.too_small)
+
+
+def test_of_a_model_with_text_tables_and_json():
+    X, y, groups = make_sample(400, n_groups=2)
+    model = FairProjClassifier(n_estimators=5).fit(X, y, sensitive_features=groups)
+    report = fairness_report(model, X, y, groups)
+    same = fairness_report(None, None, y, groups, y_pred=model.predict(X))
+    pd.testing.assert_frame_equal(report.rates, same.rates)
+    text = str(report)
+    assert "95% confidence" in text
+    assert "equalized_odds" in text
+    assert "<table" in report._repr_html_()
+    again = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert len(again["gaps"]) == 5
+
+
+def test_groups_from_the_models_own_columns():
+    X, y, groups = make_sample(300, n_groups=2)
+    frame = pd.DataFrame(X).add_prefix("x").assign(sex=np.where(groups, "f", "m"))
+    model = FairProjClassifier(n_estimators=5, sensitive_columns="sex").fit(frame, y)
+    report = fairness_report(model, frame, y)
+    assert sorted(report.rates["group"].unique()) == ["f", "m"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
+        ({"sensitive_features": None}, "sensitive_features is missing"),
+        ({"y_pred": [0, 1]}, "there are 2 predictions for 4 labels"),
+        ({"sensitive_features": ["a"]}, "sensitive_features has 1 rows and y has 4"),
+    ],
+)
+def test_bad_input(arguments, words):
+    usual = {"sensitive_features": list("aabb"), "y_pred": [0, 1, 1, 0]}
+    with pytest.raises(ValueError, match=words):
+        fairness_report(None, None, [0, 1, 0, 1], **(usual | arguments))
+
+
+def test_the_price_of_validity():
+    """Two groups of 1,000 and rates of a half: 1.6 times the textbook interval, as the docs say."""
+    y = np.ones(2001, dtype=int)
+    y[-1] = 0
+    groups = np.append(np.repeat(["a", "b"], 1000), "a")
+    predicted = np.append(np.tile([0, 1], 1000), 0)
+    gaps = fairness_report(None, None, y, groups, y_pred=predicted).gaps.set_index("gap")
+    textbook = 1.96 * np.sqrt(2 * 0.25 / 1000)
+    assert gaps.loc["equal_opportunity", "high"] / textbook == pytest.approx(1.6, abs=0.06)
