@@ -191,7 +191,7 @@ def test_adafair_beside_a_plain_version():
         missed = [(margin[i] > 0) != (Y[i] > 0) for i in range(len(Y))]
         balanced = (np.mean(np.array(missed)[Y > 0]) + np.mean(np.array(missed)[Y < 0])) / 2
         gaps = sum(abs(right[0, label] - right[1, label]) for label in (-1, 1))
-        scores.append(0.5 * balanced + 0.5 * np.mean(missed) + gaps)
+        scores.append(0.5 * balanced + 0.5 * np.mean(missed) + gaps if t else np.inf)
         for i in range(len(Y)):
             if h[i] != Y[i]:
                 behind = right[1 - TWO[i], Y[i]] - right[TWO[i], Y[i]]
@@ -210,8 +210,28 @@ def test_two_groups_only(model):
 
 
 @pytest.mark.parametrize(
+    "model",
+    [ExponentiatedGradient(LogisticRegression()), ThresholdOptimizer(LogisticRegression())],
+    ids=lambda model: type(model).__name__,
+)
+def test_fairlearns_methods_check_groups_as_ours_do(model):
+    missing = np.where(np.arange(len(Y)) % 7 == 0, None, GROUPS.astype(object))
+    with pytest.raises(ValueError, match="missing"):
+        clone(model).fit(X, Y, sensitive_features=missing)
+    with pytest.raises(ValueError, match="sensitive_features has 599 rows and y has 600"):
+        clone(model).fit(X, Y, sensitive_features=GROUPS[1:])
+
+
+def test_thresholds_of_unknown_groups():
+    model = ThresholdOptimizer(LogisticRegression()).fit(X, Y, sensitive_features=TWO)
+    with pytest.raises(ValueError, match="groups that training lacked"):
+        model.predict(X, sensitive_features=TWO + 5)
+
+
+@pytest.mark.parametrize(
     ("model", "words"),
     [
+        (AdaFair(n_estimators=0), "n_estimators must be 1 or more"),
         (FAB(LogisticRegression(), "no_such"), "constraints='no_such' is unknown"),
         (FAB(LogisticRegression(), trade_off=0.9), "trade_off=0.9 would make weights negative"),
         (AdaptiveReweighting(LogisticRegression(), penalty=0), "penalty must be a positive"),

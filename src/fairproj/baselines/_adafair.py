@@ -24,10 +24,10 @@ class AdaFair(Wrapper):
 
         D_i <- D_i (1 + u_i) exp(a conf_i),   conf_i = the larger of h's two probabilities
 
-    Of all rounds, the one with the least ``c BER + (1 - c) ER + |dTPR| + |dTNR|`` on the training
-    rows is kept (ER: error rate; BER: mean of the two classes' error rates). Written after the
-    published code (github.com/iosifidisvasileios/AdaFair), with one slip there mended: costs of
-    negatives follow the sign of dTNR, not of dTPR.
+    Of all rounds but the first, the one with the least ``c BER + (1 - c) ER + |dTPR| + |dTNR|`` on
+    the training rows is kept (ER: error rate; BER: mean of the two classes' error rates). Written
+    after the published code (github.com/iosifidisvasileios/AdaFair), with one slip there mended:
+    costs of negatives follow the sign of dTNR, not of dTPR.
 
     Parameters
     ----------
@@ -44,26 +44,29 @@ class AdaFair(Wrapper):
         self.c = c
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> AdaFair:
+        if not self.n_estimators >= 1:
+            raise ValueError(f"n_estimators must be 1 or more, got {self.n_estimators!r}")
         y, self.classes_ = check_labels(y)
         groups = two_groups(sensitive_features, len(y), "AdaFair")
-        stump = DecisionTreeClassifier(max_depth=1) if self.estimator is None else self.estimator
+        learner = DecisionTreeClassifier(max_depth=1, random_state=0)
+        learner = learner if self.estimator is None else self.estimator
         weight, margin = np.full(len(y), 1 / len(y)), np.zeros(len(y))
         learners: list[Any] = []
         votes: list[float] = []
         scores: list[float] = []
         for t in range(self.n_estimators):
-            learner = clone(stump).fit(X, y, sample_weight=weight)
-            share = learner.predict_proba(X)[:, 1]
+            fitted = clone(learner).fit(X, y, sample_weight=weight)
+            share = fitted.predict_proba(X)[:, 1]
             h = np.where(share > 0.5, 1.0, -1.0)
             wrong = h != y
             error = float(weight[wrong].sum())
             if error >= 0.5 and learners:
                 break
             votes.append(float(np.log((1 - max(error, 1e-16)) / max(error, 1e-16))))
-            learners.append(learner)
+            learners.append(fitted)
             margin += votes[-1] * h
             right = rates_by_group(y, np.where(margin > 0, 1.0, -1.0), groups)
-            scores.append(self._score(y, margin, right))
+            scores.append(self._score(y, margin, right) if t else np.inf)
             if not 0 < error < 0.5:
                 break
             cost = fairness_costs(y, groups, right) if t else np.zeros(len(y))

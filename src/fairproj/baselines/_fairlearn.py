@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairproj._validation import check_labels, listing
+from fairproj._validation import check_groups, check_labels, listing
 from fairproj.baselines._wrapper import Wrapper
 
 _MOMENTS = {
@@ -35,7 +35,8 @@ class ExponentiatedGradient(Wrapper):
     constraints : str
         Named as in `FairProjClassifier`.
     epsilon : float
-        Slack of the constraint: fairlearn's ``difference_bound``.
+        fairlearn's ``difference_bound``, and its ``eps`` as well. It bounds the distance of each
+        group's rate from the rate of all, so that two groups may differ by up to twice as much.
     max_iter : int, default=50
     random_state : int, default=0
         The result is a randomised mixture; this fixes what it draws at predict.
@@ -57,7 +58,7 @@ class ExponentiatedGradient(Wrapper):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> ExponentiatedGradient:
-        reductions = _fairlearn("reductions")
+        reductions = fairlearn("reductions")
         signs, self.classes_ = check_labels(y)
         moment = getattr(reductions, _MOMENTS[_known(self.constraints)])
         self.mitigator_ = reductions.ExponentiatedGradient(
@@ -67,7 +68,7 @@ class ExponentiatedGradient(Wrapper):
             max_iter=self.max_iter,
         )
         ones = (signs > 0).astype(int)
-        self.mitigator_.fit(X, ones, sensitive_features=np.asarray(sensitive_features))
+        self.mitigator_.fit(X, ones, sensitive_features=_names(sensitive_features, len(ones)))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -97,7 +98,7 @@ class ThresholdOptimizer(Wrapper):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> ThresholdOptimizer:
-        postprocessing = _fairlearn("postprocessing")
+        postprocessing = fairlearn("postprocessing")
         signs, self.classes_ = check_labels(y)
         name = _known(self.constraints)
         name = "true_positive_rate_parity" if name == "equal_opportunity" else name
@@ -105,16 +106,29 @@ class ThresholdOptimizer(Wrapper):
             estimator=clone(self.estimator), constraints=name, predict_method="auto"
         )
         ones = (signs > 0).astype(int)
-        self.optimizer_.fit(X, ones, sensitive_features=np.asarray(sensitive_features))
+        self._groups = set(_names(sensitive_features, len(ones)))
+        self.optimizer_.fit(X, ones, sensitive_features=_names(sensitive_features, len(ones)))
         return self
 
     def predict(self, X: Any, *, sensitive_features: Any) -> NDArray[Any]:
         check_is_fitted(self)
-        groups = np.asarray(sensitive_features)
+        groups = _names(sensitive_features, np.shape(X)[0], beside="X")
+        unknown = set(groups) - self._groups
+        if unknown:
+            raise ValueError(
+                f"sensitive_features has groups that training lacked: {listing(sorted(unknown))}; "
+                "their thresholds are unknown"
+            )
         found = self.optimizer_.predict(
             X, sensitive_features=groups, random_state=self.random_state
         )
         return self._labels(found)
+
+
+def _names(sensitive_features: Any, n_rows: int, beside: str = "y") -> NDArray[Any]:
+    """Each row's group by name, checked as everywhere here."""
+    groups = check_groups(sensitive_features, n_rows, beside=beside)
+    return np.array(groups.names, dtype=object)[groups.codes]
 
 
 def _known(constraints: str) -> str:
@@ -125,7 +139,7 @@ def _known(constraints: str) -> str:
     return constraints
 
 
-def _fairlearn(module: str) -> Any:
+def fairlearn(module: str) -> Any:
     try:
         return import_module(f"fairlearn.{module}")
     except ImportError:

@@ -25,7 +25,7 @@ def reweighing_weights(y: Any, sensitive_features: Any, sample_weight: Any = Non
     """
     signs, _ = check_labels(y)
     weight = check_weights(sample_weight, len(signs))
-    groups = check_groups(sensitive_features, len(signs)).codes
+    groups = check_groups(sensitive_features, len(signs), beside="y").codes
     label = (signs > 0).astype(np.intp)
     joint = np.zeros((groups.max() + 1, 2))
     np.add.at(joint, (groups, label), weight)
@@ -165,7 +165,7 @@ class AdaptiveReweighting(Weighted):
         if not self.penalty > 0:
             raise ValueError(f"penalty must be a positive number, got {self.penalty!r}")
         signs, self.classes_ = check_labels(y)
-        groups = check_groups(sensitive_features, len(signs)).codes
+        groups = check_groups(sensitive_features, len(signs), beside="y").codes
         cell = 2 * groups + (signs > 0)
         total = float(np.bincount(cell).max())
         weight = np.ones(len(signs))

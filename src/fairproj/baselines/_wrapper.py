@@ -45,10 +45,11 @@ class Weighted(Wrapper):
 
 def two_groups(sensitive_features: Any, n_rows: int, method: str) -> Codes:
     """Each row's group as 0 or 1."""
-    groups = check_groups(sensitive_features, n_rows)
+    groups = check_groups(sensitive_features, n_rows, beside="y")
     if len(groups.values) != 2:
+        advice = "join groups" if len(groups.values) > 2 else "give it rows of both"
         raise ValueError(
             f"{method} is defined for two groups, found {len(groups.values)} "
-            f"({listing(groups.names)}); join groups, or use Reweighing"
+            f"({listing(groups.names)}); {advice}, or use Reweighing"
         )
     return groups.codes
