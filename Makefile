@@ -3,16 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench bench-quality reproduce reproduce-quick docs clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 demo: $(VENV)/.core  ## train on German Credit and print what came out
 	@$(BIN)/python examples/german_credit.py
 
 test: $(VENV)/.dev lint  ## lint, types, import layers, then every test
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
@@ -22,6 +22,18 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 
 bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/speed.py
+
+bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the study of the closed loop
+	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/quality.py --study
+
+reproduce: $(VENV)/.reproduce  ## run the paper's experiments anew, into docs/: some twenty minutes
+	$(BIN)/fairproj reproduce --fresh --output docs/reproduction
+	$(BIN)/fairproj reproduce --fresh --readings --output docs/readings
+	git diff --stat -- docs/reproduction.md docs/readings.md
+
+reproduce-quick: $(VENV)/.reproduce  ## a small part of that, into reproduction-quick.md: a minute or two
+	$(BIN)/fairproj reproduce --quick
 
 docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
@@ -41,6 +53,10 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[progress,plot,test,lint]"
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.reproduce: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[reproduce]"
+	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[progress,plot,docs]"

@@ -1,0 +1,84 @@
+"""The command line: parse, call, print; nothing else. The only place that imports typer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairproj import __version__
+
+app = typer.Typer(
+    help="Boosted classifiers trained on weights that balance groups.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fairproj {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Boosted classifiers trained on weights that balance groups."""
+
+
+@app.command()
+def reproduce(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two splits and few epsilons: a minute or two.")
+    ] = False,
+    readings: Annotated[
+        bool,
+        typer.Option("--readings", help="Vary what the paper leaves open, instead of its tables."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of results, tables and figures; the page is written beside it, with .md "
+            "added. By default named after what is run, in the current folder."
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Discard results that are there and run everything.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(help="Fits at a time; -1 is one for each core.")] = -1,
+) -> None:
+    """Run the paper's experiments: its tables and figures, ours beside the paper's.
+
+    Finished fits are kept as they come. Stopped with Ctrl-C, the command goes on from there when
+    it is started again; started once more when all is done, it only draws.
+    """
+    from fairproj.experiments import reproduce as run
+
+    plan = "readings" if readings else "paper"
+    name = ("readings" if readings else "reproduction") + ("-quick" if quick else "")
+    folder = output or Path(name)
+    if not folder.name:
+        raise typer.BadParameter(
+            "it must name a folder, such as reproduction", param_hint="--output"
+        )
+    if jobs == 0:
+        raise typer.BadParameter("it must be 1 or more, or -1 for all cores", param_hint="--jobs")
+    try:
+        page = run(folder, plan=plan, quick=quick, fresh=fresh, n_jobs=jobs, verbose=True)
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. What is done is in {folder}; the same command goes on.", err=True)
+        raise typer.Exit(130) from None
+    except OSError as error:
+        typer.echo(f"error: {folder} cannot be written: {error}; choose another --output", err=True)
+        raise typer.Exit(1) from None
+    except (ImportError, ValueError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"Page: {page}")
+    typer.echo(f"Results, tables and figures: {folder}")
