@@ -14,10 +14,12 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "fairproj"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_math_renderer = "mathml"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "reproduction/*.md", "readings/*.md"]
 
 
 def _inline(translator, node):
