@@ -29,7 +29,7 @@ def _inline(translator, node):
 
 def _block(translator, node):
     formula = latex2mathml.converter.convert(node.astext(), display="block")
-    translator.body.append(f"<div style='overflow-x:auto'>{formula}</div>")
+    translator.body.append(f"<div style='overflow:auto hidden;padding:0.3em 0'>{formula}</div>")
     raise SkipNode
 
 

@@ -95,6 +95,34 @@ def test_coverage_by_simulation_with_a_negative_control():
     assert control < 0.93 * repetitions, "the control should fail, or the test shows nothing"
 
 
+@pytest.mark.parametrize(("name", "n_rates"), [("equal_opportunity", 3), ("equalized_odds", 6)])
+def test_bounds_of_gaps_are_those_of_rates_that_hold_together(name, n_rates):
+    """Six rates of three groups, each at 0.95^(1/6) for equalized odds: by scipy, pair by pair."""
+    y, predicted, groups = simulate(np.random.default_rng(3))
+    gap = fairness_report(None, None, y, groups, y_pred=predicted).gaps.set_index("gap").loc[name]
+    low, high = 0.0, 0.0
+    for label in (1, 0)[: n_rates // 3]:
+        parts = [predicted[(groups == g) & (y == label)] for g in "abc"]
+        each = [
+            stats.binomtest(int(p.sum()), len(p)).proportion_ci(0.95 ** (1 / n_rates), "exact")
+            for p in parts
+        ]
+        pairs = [(a, b) for a in each for b in each if a is not b]
+        low = max([low, *(a.low - b.high for a, b in pairs)])
+        high = max([high, *(a.high - b.low for a, b in pairs)])
+    assert (gap["low"], gap["high"]) == pytest.approx((low, high), abs=1e-9)
+
+
+def test_the_models_own_positive_label():
+    X, y, groups = make_sample(300, n_groups=2)
+    labels = np.where(y > 0, "accept", "refuse")
+    model = FairProjClassifier(n_estimators=5, pos_label="accept")
+    model.fit(X, labels, sensitive_features=groups)
+    found = fairness_report(model, X, labels, groups).rates
+    same = fairness_report(None, None, labels, groups, y_pred=model.predict(X), pos_label="accept")
+    pd.testing.assert_frame_equal(found, same.rates)
+
+
 def test_each_rates_interval_covers():
     rng = np.random.default_rng(1)
     inside = []
@@ -113,6 +141,8 @@ def test_a_gap_between_groups_without_rows_is_unknown_not_zero():
     gaps = report.gaps.set_index("gap")
     assert gaps.loc["equal_opportunity", "high"] == pytest.approx(1.0)
     assert gaps.loc["equal_opportunity", "n_smallest"] == 0
+    assert np.isnan(gaps.loc["equal_opportunity", "estimate"])
+    assert gaps.loc["equalized_odds", "estimate"] == pytest.approx(0.5)  # what is known of it
     assert "unknown" in str(report)
     assert any(name.startswith("b (0)") for name in report.too_small)
 
@@ -142,9 +172,11 @@ def test_groups_from_the_models_own_columns():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"sensitive_features": list("aaaa")}, "one group only"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
         ({"sensitive_features": None}, "sensitive_features is missing"),
-        ({"y_pred": [0, 1]}, "there are 2 predictions for 4 labels"),
+        ({"y_pred": [0, 1]}, "y_pred has 2 rows and y_true 4"),
+        ({"y_pred": list("nyyn")}, "y_pred holds 'n', which is not a label"),
         ({"sensitive_features": ["a"]}, "sensitive_features has 1 rows and y has 4"),
     ],
 )

@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
-from fairproj import FairProjClassifier, History, plot_dynamics
+from fairproj import FairProjClassifier, History, fairness_report, plot_dynamics
 from fairproj._choice import choose_round
 from fairproj._tilt import gaps, violations
 from fairproj.constraints import FunctionConstraint, MassParity
+from fairproj.datasets import load_adult
 from fairproj.metrics import (
     demographic_parity_difference,
     equal_opportunity_difference,
@@ -54,6 +56,7 @@ def quiet():
     """Where a gap above epsilon is no surprise."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no useful round")
+        warnings.filterwarnings("ignore", message="some groups have fewer")
         yield
 
 
@@ -112,6 +115,21 @@ def test_swapping_groups_mirrors_the_tilt(seed):
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.5, 1.0])
+def test_the_tilt_follows_the_rates(decay):
+    model = loop(n_estimators=10, tilt_step=1.5, tilt_decay=decay)
+    with quiet():
+        history = model.fit(X, Y, sensitive_features=GROUPS).history_
+    mu = np.zeros(2)
+    for t, (rates, tilt) in enumerate(
+        zip(history.by_group("rates"), history.by_group("tilt"), strict=True), start=1
+    ):
+        np.testing.assert_allclose(tilt, mu, atol=1e-12)
+        gap = rates[1] - rates[0]
+        out = np.sign(gap) * max(abs(gap) - 0.05, 0) / 2
+        mu = mu + 1.5 / t**decay * np.array([-out, out])
+
+
 def test_no_gap_no_tilt_and_adaboost():
     """Where the gap never leaves epsilon, the run is AdaBoost's."""
     plain = FairProjClassifier(None, n_estimators=20).fit(X, Y)
@@ -145,7 +163,7 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
     tilts = history.by_group("tilt").reshape(len(history), 3, -1)
     events = _events(constraint, y)
     log_tilted, margin, b_before = 0.0, np.zeros(len(y)), np.ones(len(y))
-    bound = 0.0
+    bound, costs = 0.0, 0.0
     for t, record in enumerate(history):
         b = np.exp(-y * (tilts[t][groups] * events.T).sum(axis=1))
         loss = s * np.exp(-y * margin)
@@ -163,6 +181,7 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
             learning_rate * 0.5 * np.log((1 - error) / error), rel=1e-6
         )
         margin = margin + record.vote * h
+        costs += kappa
         bound += kappa - 2 * learning_rate * (0.5 - error) ** 2
         log_tilted = np.log((s * b * np.exp(-y * margin)).sum() / s.sum())
         assert record.seen.log_tilted_loss == pytest.approx(log_tilted, abs=1e-9)
@@ -173,10 +192,10 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
         b_before = b
     certificate = model.certificate_
     assert certificate.holds
-    if history.n_kept == len(history):
-        assert certificate.bound_tilted == pytest.approx(np.exp(bound))
-        assert certificate.tilted_loss == pytest.approx(np.exp(log_tilted))
-        assert certificate.bound_loss == pytest.approx(np.exp(bound) / b.min())
+    assert certificate.bound_tilted == pytest.approx(np.exp(bound))
+    assert certificate.tilted_loss == pytest.approx(np.exp(log_tilted))
+    assert certificate.bound_loss == pytest.approx(np.exp(bound) / b_before.min())
+    assert certificate.tilt_cost == pytest.approx(costs)
 
 
 def _events(constraint, y):
@@ -219,6 +238,28 @@ def test_a_constant_model_does_not_win_by_having_no_gap():
     gaps = np.array([[0.0], [0.3], [0.2], [0.25]])
     accuracy = np.array([0.6, 0.9, 0.7, 0.8])
     assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (3, False)
+
+
+def test_of_rounds_that_miss_the_later_half_counts():
+    gaps = np.array([[0.1], [0.3], [0.2], [0.25]])
+    accuracy = np.array([0.7, 0.9, 0.7, 0.8])
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (3, False)
+
+
+def test_a_useful_round_is_kept_before_a_useless_one():
+    gaps = np.array([[0.3], [0.2], [0.0], [0.0]])
+    accuracy = np.array([0.7, 0.8, 0.6, 0.6 + 1e-15])
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (2, False)
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.9) == (2, False)
+
+
+def test_a_warning_says_that_no_round_is_of_use():
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(200, 1)), np.tile([1, 1, -1, 1], 50), np.arange(200) % 2
+    model = loop(n_estimators=2, learning_rate=1e-6, epsilon=0.5)
+    with pytest.warns(UserWarning, match="no round was more accurate than a constant"):
+        model.fit(X, y, sensitive_features=groups)
+    assert not model.certificate_.met
 
 
 def test_every_event_must_be_within_its_epsilon():
@@ -276,7 +317,10 @@ def test_watching_rows_held_out():
     assert (other.decision_function(X) != model.decision_function(X)).any()
 
 
-@pytest.mark.parametrize("estimator", [None, DecisionTreeClassifier(max_depth=1)])
+@pytest.mark.parametrize(
+    "estimator",
+    [None, DecisionTreeClassifier(max_depth=1), RandomForestClassifier(3, max_depth=2)],
+)
 def test_an_explicit_eval_set_is_what_is_watched(estimator):
     X2, y2, groups2 = unfair(700, seed=9)
     s2 = np.random.default_rng(0).uniform(0.5, 2, len(y2))
@@ -384,15 +428,24 @@ def test_interrupted_runs_keep_their_best_round(monkeypatch):
 
 
 BAD = [
-    ({"warm_start": True}, {}, "warm_start is for enforce='weights'"),
-    ({"enforce": "weights", "validation_fraction": 0.2}, {}, "validation_fraction is for enforce"),
-    ({"enforce": "weights"}, {"eval_set": (X, Y, GROUPS)}, "eval_set is for enforce='classifier'"),
-    ({"validation_fraction": 0.2}, {"eval_set": (X, Y, GROUPS)}, "leave one of them out"),
+    ({"warm_start": True}, {}, "warm_start is for enforce='distribution'"),
+    (
+        {"enforce": "distribution", "validation_fraction": 0.2},
+        {},
+        "validation_fraction is for enforce",
+    ),
+    (
+        {"enforce": "distribution"},
+        {"eval_set": (X, Y, GROUPS)},
+        "eval_set is for enforce='classifier'",
+    ),
+    ({"validation_fraction": 0.2}, {"eval_set": (X, Y, GROUPS)}, "both say which rows to watch"),
+    ({}, {"eval_set": (X, Y[1:], GROUPS)}, "eval_set: .*rows"),
+    ({}, {"eval_set": (X, Y, np.zeros(len(Y)))}, "none of group '1' for the positive rate"),
     ({}, {"eval_set": X}, "eval_set must be"),
-    ({}, {"eval_set": (X, Y)}, "eval_set has no sensitive features"),
+    ({}, {"eval_set": (X, Y)}, "eval_set: no sensitive features"),
     ({}, {"eval_set": (X, Y, GROUPS + 5)}, "groups that the training rows lack"),
     ({}, {"eval_set": (X, Y + 1, GROUPS)}, "eval_set has the labels"),
-    ({"validation_fraction": 1e-9}, {}, "holds out none"),
     ({"constraints": np.ones(len(Y))}, {}, "needs a constraint by name or object"),
     ({"constraints": FunctionConstraint(lambda g, y: 1.0)}, {}, "names none"),
     ({"tilt_step": 0}, {}, "tilt_step"),
@@ -456,6 +509,54 @@ def test_the_certificate_reads_well():
 
 def test_no_going_on_from_a_closed_loop():
     model = loop(n_estimators=10, epsilon=0.3).fit(X, Y, sensitive_features=GROUPS)
-    model.set_params(warm_start=True, enforce="weights", n_estimators=20)
-    with pytest.raises(ValueError, match="enforce was classifier there and is weights here"):
+    model.set_params(warm_start=True, enforce="distribution", n_estimators=20)
+    with pytest.raises(ValueError, match="enforce was classifier there and is distribution here"):
         model.fit(X, Y, sensitive_features=GROUPS)
+
+
+def test_race_and_sex_on_adult():
+    """Ten groups, some small: it runs, names the widest pair, and says who is too few."""
+    data = load_adult()
+    groups = pd.DataFrame({"sex": data.sensitive_features, "race": data.data["race"]})
+    new = np.arange(len(groups)) % 4 == 0
+    model = loop(epsilon=0.2, n_estimators=20, max_depth=2)
+    with quiet(), pytest.warns(UserWarning, match="Female, Other, positive rate"):
+        model.fit(data.data[~new], data.target[~new], sensitive_features=groups[~new])
+    assert len(model.group_values_) == len(model.history_.watched) == 10
+    report = fairness_report(model, data.data[new], data.target[new], groups[new])
+    gap = report.gaps.set_index("gap").loc["equal_opportunity"]
+    rates = report.rates[report.rates["rate"] == "true_positive_rate"].set_index("group")
+    assert gap["estimate"] == pytest.approx(
+        rates.loc[gap["highest"], "estimate"] - rates.loc[gap["lowest"], "estimate"]
+    )
+    assert gap["n_smallest"] == rates["n"].min() < 30
+    assert any(name.startswith("Female, Other (") for name in report.too_small)
+
+
+def test_one_group_is_plain_adaboost():
+    with pytest.warns(UserWarning, match="plain AdaBoost"):
+        model = loop(n_estimators=15).fit(X, Y)
+    plain = FairProjClassifier(None, n_estimators=15).fit(X, Y)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), rtol=1e-9)
+    none = loop(n_estimators=5, constraints=None).fit(X, Y, sensitive_features=GROUPS)
+    assert "nothing was compared" in str(none.certificate_)
+
+
+def test_every_cell_of_two_rows_is_watched():
+    groups = GROUPS.copy()
+    few = np.concatenate([np.flatnonzero(label == Y)[:2] for label in (-1, 1)])
+    groups[few] = 2
+    model = loop(
+        n_estimators=5, validation_fraction=0.1, random_state=0, constraints="equalized_odds"
+    )
+    with quiet(), pytest.warns(UserWarning, match="fewer than 30 watched rows"):
+        model.fit(X, Y, sensitive_features=groups)
+    assert not np.isnan(model.history_.by_group("rates")).any()
+
+
+def test_the_certificate_names_the_gap_that_is_furthest_out():
+    model = loop(constraints="equalized_odds", epsilon=[0.5, 0.02], n_estimators=30)
+    with quiet():
+        model.fit(X, Y, sensitive_features=GROUPS)
+    assert model.certificate_.event == "positive rate | -1"
+    assert model.certificate_.epsilon == 0.02

@@ -7,7 +7,7 @@ the training rows and of what fairness cost it. It never says that a classifier 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -213,9 +213,13 @@ class ClosedLoopCertificate(_Statement):
         The bound on `exp_loss` that follows: `bound_tilted` times the largest 1/b_i.
     edge_transfer_rounds : int
         Rounds in which ``|edge_w - edge_q| <= TV <= fairness_cost``; a theorem, so all of them.
+    event : str
+        The rate whose gap lies highest above its epsilon (or least below); empty where none was
+        watched.
     gap, epsilon, accuracy : float
-        The largest gap of the predictions over its epsilon, that epsilon, and the accuracy; on the
-        rows that were watched.
+        That gap of the predictions, its epsilon, and the accuracy; on the rows that were watched.
+    met : bool
+        Whether the model is more accurate than a constant one and every gap within its epsilon.
     watched_on : str
         Which rows those were.
     mean_edge_q, mean_edge_w, mean_fairness_cost, mean_tv : float
@@ -235,9 +239,11 @@ class ClosedLoopCertificate(_Statement):
     bound_tilted: float
     bound_loss: float
     edge_transfer_rounds: int
+    event: str
     gap: float
     epsilon: float
     accuracy: float
+    met: bool
     watched_on: str
     mean_edge_q: float
     mean_edge_w: float
@@ -258,16 +264,19 @@ class ClosedLoopCertificate(_Statement):
         """What the certificate states, as pairs of a name and a sentence."""
         n = self.n_rounds
         met = "within" if self.gap <= self.epsilon else "above"
+        gap = f"{self.gap:.4f} ({self.event}), {met} epsilon {self.epsilon:g}"
+        if not self.event:
+            gap = "nothing was compared"
         return [
             ("Rounds", f"{n} kept of {self.n_rounds_run} run; {self.stop}"),
             (
                 f"Gap on the {self.watched_on}",
-                f"{self.gap:.4f}, {met} epsilon {self.epsilon:g}; accuracy {self.accuracy:.4f}",
+                f"{gap}; accuracy {self.accuracy:.4f}",
             ),
             ("Exponential loss, exact", f"{self.exp_loss:.4g} (1 before training)"),
             ("Training error", f"{self.train_error:.4f}"),
             ("Tilted loss, exact", f"{self.tilted_loss:.4g}"),
-            ("Its bound", _bound(self.bound_tilted)),
+            ("Bound on the tilted loss", _bound(self.bound_tilted)),
             ("Cost of changing the tilt", f"{self.tilt_cost:.4f} in the logarithm, all in all"),
             ("Bound on the exponential loss", _bound(self.bound_loss)),
             ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
@@ -331,8 +340,10 @@ def certify_closed_loop(
     columns: Mapping[str, Array],
     gaps: Array,
     epsilon: Array,
+    events: Sequence[str],
     *,
     kept: int,
+    met: bool,
     least_log_tilt: float,
     train_error: float,
     learning_rate: float,
@@ -362,9 +373,11 @@ def certify_closed_loop(
         bound_tilted=float(np.exp(log_bound)),
         bound_loss=float(np.exp(log_bound - least_log_tilt)),
         edge_transfer_rounds=int(transfer.sum()),
+        event=events[worst] if len(epsilon) else "",
         gap=float(gaps[kept - 1, worst]) if len(epsilon) else 0.0,
         epsilon=float(epsilon[worst]) if len(epsilon) else 0.0,
         accuracy=float(first["accuracy"][-1]),
+        met=met,
         watched_on=watched_on,
         mean_edge_q=float(edge_q.mean()),
         mean_edge_w=float(edge_w.mean()),

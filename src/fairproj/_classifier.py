@@ -43,8 +43,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Each round projects the exponential weights q of AdaBoost on the distributions w that satisfy
     ``|<w, g_k>| <= epsilon``, fits the weak learner on w, and takes its vote from its error under
     q. The constraint binds the *training weights*: it is a surrogate for equal rates of the
-    predictions, and no guarantee of them. Each model carries a `certificate_` of its training loss
-    and of what fairness cost it.
+    predictions, and no guarantee of them. With ``enforce="classifier"`` the weights are tilted
+    until the *predictions'* rates are within epsilon of each other. Each model carries a
+    `certificate_` of its training loss and of what fairness cost it.
 
     Parameters
     ----------
@@ -53,15 +54,17 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``"true_positive_rate_parity"``), ``"false_positive_rate_parity"``, ``"equalized_odds"``; an
         object of `fairproj.constraints`; an array of features g; or None for plain AdaBoost.
     epsilon : float or sequence of float, default=0.1
-        Slack: the largest difference of mass between two groups, one number or one for each
-        constraint. From 1 on the named constraints bind nothing.
+        Slack: the largest difference between two groups, one number or one for each constraint. Of
+        the weights' masses, or of the predictions' rates; see ``enforce``. From 1 on the named
+        constraints bind nothing.
+    enforce : {"distribution", "classifier"}, default="distribution"
+        What epsilon bounds: the imbalance of the training weights, as in the paper, or the gap of
+        the classifier's own predictions on the watched rows (the closed loop); a warning says so
+        where that gap is out of reach.
     estimator : scikit-learn classifier, optional
         The weak learner; it must take ``sample_weight``. By default the built-in trees (LightGBM).
     n_estimators : int, default=100
         The most rounds.
-    enforce : {"weights", "classifier"}, default="weights"
-        What epsilon bounds: the imbalance of the training weights, as in the paper, or the gap of
-        the classifier's own predictions (the closed loop).
     learning_rate : float, default=1.0
         Part of each vote that is used, at most 1.
     max_depth, max_leaf_nodes : int, optional
@@ -91,7 +94,8 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs : int, optional
         Threads of the built-in trees; None means 1, -1 all cores.
     random_state : int, RandomState or None
-        Seeds the estimators. The built-in trees use no randomness.
+        Seeds the estimators and the choice of rows held out by ``validation_fraction``. The
+        built-in trees use no randomness.
     verbose : bool, default=False
         Show a progress bar (needs ``rich``).
 
@@ -122,7 +126,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Rows of weight zero are left out. A sensitive feature must not have missing values. If the first
-    learner is no better than chance under q, the model is the majority class and a warning says so.
+    learner is no better than chance, the model is the majority class and a warning says so.
 
     Examples
     --------
@@ -148,7 +152,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": "no_validation",
         "epsilon": "no_validation",
-        "enforce": [StrOptions({"weights", "classifier"})],
+        "enforce": [StrOptions({"distribution", "classifier"})],
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
@@ -174,7 +178,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         constraints: Any = "equal_opportunity",
         epsilon: Any = 0.1,
         *,
-        enforce: Literal["weights", "classifier"] = "weights",
+        enforce: Literal["distribution", "classifier"] = "distribution",
         estimator: Any = None,
         n_estimators: int = 100,
         learning_rate: float = 1.0,
@@ -282,7 +286,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{StopReason.FALLBACK.value}; raise epsilon (now {self.epsilon}) or use stronger "
                 "learners, for example max_depth=3",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self._warn_of_gap()
         return self
@@ -290,15 +294,23 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _warn_of_gap(self) -> None:
         """Say so if no round of the closed loop came within epsilon."""
         found = self.certificate_
-        if isinstance(found, ClosedLoopCertificate) and found.gap > found.epsilon:
-            warnings.warn(
-                f"no useful round had a gap within epsilon={found.epsilon:g}; the nearest has "
-                f"{found.gap:.3f} on the {found.watched_on}, {found.gap - found.epsilon:.3f} too "
-                "much. More rounds (n_estimators), stronger learners (max_depth) or a larger "
-                "epsilon may help",
-                UserWarning,
-                stacklevel=3,
+        if not isinstance(found, ClosedLoopCertificate) or found.met:
+            return
+        advice = (
+            "raise epsilon, or use more rounds or stronger learners (max_depth); a gap may be out "
+            "of reach where the features do not tell the groups apart"
+        )
+        problem = (
+            f"no useful round had a gap within epsilon={found.epsilon:g}; the nearest has "
+            f"{found.gap:.3f} on the {found.watched_on}, {found.gap - found.epsilon:.3f} too much, "
+            f"at an accuracy of {found.accuracy:.3f}"
+        )
+        if found.gap <= found.epsilon:
+            problem = (
+                "no round was more accurate than a constant prediction on the "
+                f"{found.watched_on}; the best has an accuracy of {found.accuracy:.3f}"
             )
+        warnings.warn(f"{problem}; {advice}", UserWarning, stacklevel=4)
 
     def _check_together(self) -> None:
         """What no parameter shows alone."""
@@ -318,22 +330,27 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_loop(self) -> None:
         if self.enforce == "classifier" and self.warm_start:
             raise ValueError(
-                "warm_start is for enforce='weights': the closed loop keeps its best round, and "
-                "there is nothing to go on from; fit anew with more n_estimators"
+                "warm_start is for enforce='distribution': the closed loop keeps its best round, "
+                "and there is nothing to go on from; fit anew with more n_estimators"
             )
-        if self.enforce == "weights" and self.validation_fraction is not None:
+        if self.enforce == "distribution" and self.validation_fraction is not None:
             raise ValueError(
                 "validation_fraction is for enforce='classifier' and would be ignored with "
-                "enforce='weights'; leave it out"
+                "enforce='distribution'; leave it out"
             )
 
     def _hold_out(self, sample: Sample, eval_set: Any) -> tuple[Sample, Sample | None]:
         """The training rows, and the rows to watch if these are others."""
         if eval_set is not None:
-            if self.enforce == "weights" or self.validation_fraction is not None:
+            if self.enforce == "distribution":
                 raise ValueError(
-                    "eval_set is for enforce='classifier' without validation_fraction; leave one "
-                    "of them out"
+                    "eval_set is for enforce='classifier' and would be ignored with "
+                    "enforce='distribution'; leave it out"
+                )
+            if self.validation_fraction is not None:
+                raise ValueError(
+                    "eval_set and validation_fraction both say which rows to watch; leave one of "
+                    "them out"
                 )
             return sample, self._evaluation(sample, eval_set)
         if self.validation_fraction is None:
@@ -350,21 +367,26 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         X, y, *rest = eval_set
         groups, weight = [*rest, None, None][:2]
-        X, groups, _, _ = self._split(X, groups)
-        if groups is None:
-            raise ValueError("eval_set has no sensitive features; pass (X, y, sensitive_features)")
-        found = gather(
-            self._checked(X, reset=False),
-            y,
-            groups,
-            weight,
-            constraints=None,
-            epsilon=0.0,
-            pos_label=self.pos_label,
-            closed_loop=True,
-        )
+        try:
+            X, groups, _, _ = self._split(X, groups)
+            if groups is None:
+                raise ValueError("no sensitive features; pass (X, y, sensitive_features)")
+            found = gather(
+                self._checked(X, reset=False),
+                y,
+                groups,
+                weight,
+                constraints=None,
+                epsilon=0.0,
+                pos_label=self.pos_label,
+                closed_loop=True,
+            )
+        except ValueError as error:
+            raise ValueError(f"eval_set: {error}") from None
         found = matched(found, sample)
-        return found if self.estimator else replace(found, X=self._encoder.transform(found.X))
+        if self.estimator is not None:
+            return found
+        return replace(found, X=self._encoder.transform(found.X))
 
     def _enter(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool

@@ -19,7 +19,7 @@ from fairproj._choice import best_round
 from fairproj._losses import ExponentialWeights
 from fairproj._rounds import History, Round, StopReason
 from fairproj._sample import Sample
-from fairproj._watch import TrainingRows, Watch
+from fairproj._watch import Watch
 from fairproj.engines import Engine, Ensemble
 
 
@@ -76,18 +76,21 @@ def _of_the_best(run: Run, history: History, watch: Watch) -> Outcome:
     history = replace(
         history, events=tuple(watched.events), watched=tuple(watched.names), kept=len(history)
     )
-    history = replace(history, kept=best_round(history, watched.cells.label, watch.size))
+    choice = best_round(history, watched.cells.label, watch.size)
+    history = replace(history, kept=choice.kept)
     kept, votes = history.n_kept, [record.vote for record in run.rounds]
     last: Any = run.rounds[kept - 1].seen
     certificate = certify_closed_loop(
         history.columns,
         history.by_event(),
         run.sample.epsilon,
+        history.events,
         kept=kept,
+        met=choice.met,
         least_log_tilt=last.least_log_tilt,
         train_error=last.train_error,
         learning_rate=run.learning_rate,
-        watched_on="training rows" if isinstance(watch, TrainingRows) else "held-out rows",
+        watched_on=watch.name,
         stop=run.reason.value,
     )
     return Outcome(run.engine.ensemble(run.learners[:kept], votes[:kept]), history, certificate)

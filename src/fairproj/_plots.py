@@ -51,6 +51,9 @@ def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
         ax.margins(x=0.02)
         if history.closed_loop:
             ax.axvline(history.n_kept, color=_GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+            note = {"rotation": 90, "fontsize": "x-small", "color": _GREY, "ha": "right"}
+            place = {"xy": (history.n_kept, 0.03), "xycoords": ("data", "axes fraction")}
+            ax.annotate("last round kept", **place, **note)
         if few:
             ax.xaxis.get_major_locator().set_params(integer=True)
     return axes
@@ -143,7 +146,7 @@ def _gap(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
         ax.axhline(epsilon, color=_GREEN, linestyle="--", label=f"epsilon {epsilon:g}")
     ax.set(title="Gap of the predictions", ylabel="largest less smallest rate")
     ax.set_ylim(bottom=0)
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small", loc="upper right")
 
 
 def _tilt(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:

@@ -24,11 +24,10 @@ class StopReason(Enum):
     """Why a run ended; the value is the sentence to show."""
 
     ALL_ROUNDS = "all rounds asked for were run"
-    NO_EDGE = "stopped because the next learner was no better than chance under q"
-    PERFECT = "stopped because a learner made no mistake under q"
+    NO_EDGE = "stopped because the next learner was no better than chance"
+    PERFECT = "stopped because a learner made no mistake"
     FALLBACK = (
-        "no learner trained on the balanced weights beat chance under q, so the model is the "
-        "majority class"
+        "no learner trained on the balanced weights beat chance, so the model is the majority class"
     )
     INTERRUPTED = "interrupted; the rounds done so far are kept"
 

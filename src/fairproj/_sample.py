@@ -62,20 +62,18 @@ class Sample:
 
 
 def split_off(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:
-    """Rows to train on and rows to hold out, the same share of every (group, label) cell."""
+    """Rows to train on and rows to hold out, the same share of every (group, label) cell.
+
+    At least one row of a cell is trained on, and if it has two, one is held out.
+    """
     rng = check_random_state(random_state)
     assert sample.watched is not None
     held_out = np.zeros(len(sample.y), dtype=bool)
     index = sample.watched.cells.index
     for cell in np.unique(index):
         rows = np.flatnonzero(index == cell)
-        n_held_out = min(round(fraction * len(rows)), len(rows) - 1)
+        n_held_out = min(max(1, round(fraction * len(rows))), len(rows) - 1)
         held_out[rng.permutation(rows)[:n_held_out]] = True
-    if not held_out.any():
-        raise ValueError(
-            f"validation_fraction={fraction} of {len(held_out)} rows holds out none; raise it, or "
-            "leave it out to watch the training rows"
-        )
     return sample.take(np.flatnonzero(~held_out)), sample.take(np.flatnonzero(held_out))
 
 

@@ -5,6 +5,7 @@ Apart because the loop must not care on which rows a gap is measured.
 
 from __future__ import annotations
 
+import warnings
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,10 @@ from fairproj._cells import Cells
 from fairproj._losses import ExponentialWeights
 from fairproj._sample import Sample
 from fairproj._validation import Array
+from fairproj.constraints import Watched
 from fairproj.engines import Engine
+
+FEW_ROWS = 30  # a rate over fewer rows than this draws a warning
 
 
 class Watch(Protocol):
@@ -21,10 +25,13 @@ class Watch(Protocol):
 
     Attributes
     ----------
+    name : str
+        What to call them.
     size : array of shape (n_cells,)
         Their weight in each (group, label) cell.
     """
 
+    name: str
     size: Array
 
     def right(self, vote: float) -> Array:
@@ -36,6 +43,8 @@ class Watch(Protocol):
 
 class TrainingRows:
     """The rows the learners are trained on; their margin is known already."""
+
+    name = "training rows"
 
     def __init__(self, weights: ExponentialWeights, size: Array) -> None:
         self._weights = weights
@@ -54,6 +63,8 @@ class TrainingRows:
 
 class HeldOutRows:
     """Rows no learner is trained on. The engine says what its last learner says of them."""
+
+    name = "held-out rows"
 
     def __init__(
         self,
@@ -83,6 +94,43 @@ def watch_of(
     """Where the closed loop looks at predictions; nowhere for the paper's projection."""
     if sample.watched is None:
         return None
+    warn_of_few(sample.watched if held_out is None else held_out.watched)
     if held_out is None or held_out.watched is None:
         return TrainingRows(weights, sample.watched.cells.total(sample.weight))
+    check_watched(held_out.watched)
     return HeldOutRows(held_out.y, held_out.weight, held_out.watched.cells, engine, weights)
+
+
+def check_watched(what: Watched) -> None:
+    """Refuse rows that leave a rate unwatched: its gap would look like none."""
+    for name, rows in _rows(what).items():
+        if not rows.all():
+            group = what.cells.group_names[int(np.argmin(rows))]
+            raise ValueError(
+                f"the rows held out to watch the gap have none of group {group!r} for the {name}; "
+                "add some, merge the group with another, or watch the training rows"
+            )
+
+
+def warn_of_few(what: Watched | None) -> None:
+    """Name groups whose rates are mostly noise."""
+    found = []
+    for name, rows in ({} if what is None else _rows(what)).items():
+        groups = what.cells.group_names if what is not None else []
+        found += [f"{groups[g]}, {name}: {rows[g]:.0f}" for g in np.flatnonzero(rows < FEW_ROWS)]
+    if found:
+        warnings.warn(
+            f"some groups have fewer than {FEW_ROWS} watched rows ({'; '.join(found[:6])}), too "
+            "few to say much about their rates; consider merging groups",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _rows(what: Watched) -> dict[str, Array]:
+    """The watched rows of each group, for each event."""
+    cells = what.cells
+    return {
+        name: np.asarray(np.bincount(cells.group, cells.counts * inside, len(cells.group_names)))
+        for name, inside in zip(what.events, what.inside, strict=True)
+    }

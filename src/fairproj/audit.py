@@ -14,14 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fairproj._validation import (
-    Array,
-    check_groups,
-    check_labels,
-    check_pos_label,
-    plain_labels,
-    split_sensitive_columns,
-)
+from fairproj._validation import Array, check_groups, split_sensitive_columns
+from fairproj.metrics import two_labels
 
 __all__ = ["FairnessReport", "exact_interval", "fairness_report"]
 
@@ -170,16 +164,17 @@ def fairness_report(
     model : classifier
         Fitted; not looked at if ``y_pred`` is given.
     X : array, sparse matrix or data frame
-        Rows that the model has not been trained on; not looked at if ``y_pred`` is given.
+        Rows that the model was neither trained nor watched on; not looked at if ``y_pred`` is
+        given.
     y : array-like of shape (n_rows,)
-        Their labels.
+        Their labels. Every row counts once: exact intervals know no weights.
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
         Their groups; several columns are crossed. May be left out for a model with
         ``sensitive_columns``, if X has them.
     y_pred : array-like of shape (n_rows,), optional
         Predictions, to audit a model by these alone (``model`` and ``X`` may be None).
     pos_label : label, optional
-        The positive label; by default the larger in sort order.
+        The positive label; by default the model's ``pos_label``, or the larger in sort order.
     confidence : float, default=0.95
 
     Returns
@@ -210,8 +205,15 @@ def fairness_report(
             )
         sensitive_features = split_sensitive_columns(X, columns)[1]
     predictions = model.predict(X) if y_pred is None else y_pred
-    actual, predicted = _as_ones(y, predictions, pos_label)
+    if pos_label is None:
+        pos_label = getattr(model, "pos_label", None)
+    y, predictions, positive = two_labels(y, predictions, pos_label)
+    actual, predicted = (y == positive).astype(np.intp), (predictions == positive).astype(np.intp)
     groups = check_groups(sensitive_features, len(actual), beside="y")
+    if len(groups.values) < 2:
+        raise ValueError(
+            f"sensitive_features holds one group only ({groups.names[0]}); a gap needs two"
+        )
     counts = {name: _counts(name, actual, predicted, groups) for name in _RATES}
     rates = [_rate_rows(name, *counts[name], groups.names, confidence) for name in _RATES]
     gaps = [
@@ -219,16 +221,6 @@ def fairness_report(
         for name, used in _GAPS.items()
     ]
     return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
-
-
-def _as_ones(y: Any, y_pred: Any, pos_label: Any) -> tuple[Any, Any]:
-    """Labels and predictions as 0 and 1; predictions may hold one class only."""
-    y, y_pred = plain_labels(y), plain_labels(y_pred)
-    if len(y) != len(y_pred):
-        raise ValueError(f"there are {len(y_pred)} predictions for {len(y)} labels; pass as many")
-    _, classes = check_labels(np.concatenate([y, y_pred]))
-    positive = classes[check_pos_label(pos_label, classes)]
-    return (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)
 
 
 def _counts(name: str, actual: Any, predicted: Any, groups: Any) -> tuple[Array, Array]:
@@ -273,19 +265,19 @@ def _gap_row(
         share = _share(hits, rows)
         low, high = exact_interval(hits, rows, each)
         apart = ~np.eye(len(groups), dtype=bool)
-        known = not np.isnan(share).all()
-        top, bottom = (int(np.nanargmax(share)), int(np.nanargmin(share))) if known else (0, 0)
+        compared = (~np.isnan(share)).sum() > 1
+        top, bottom = (int(np.nanargmax(share)), int(np.nanargmin(share))) if compared else (0, 0)
         found.append(
             {
-                "estimate": share[top] - share[bottom],
+                "estimate": share[top] - share[bottom] if compared else np.nan,
                 "low": np.subtract.outer(low, high)[apart].max(initial=0.0),
                 "high": np.subtract.outer(high, low)[apart].max(initial=0.0),
-                "highest": groups[top],
-                "lowest": groups[bottom],
+                "highest": groups[top] if compared else "unknown",
+                "lowest": groups[bottom] if compared else "unknown",
                 "n_smallest": int(rows.min()),
             }
         )
-    widest = max(found, key=lambda entry: entry["estimate"])
+    widest = max(found, key=lambda entry: np.nan_to_num(entry["estimate"], nan=-1.0))
     return {
         "gap": name,
         **widest,

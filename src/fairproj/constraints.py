@@ -55,7 +55,7 @@ class Constraint(ABC):
         raise ValueError(
             f"enforce='classifier' compares the groups' rates of predictions, and "
             f"{type(self).__name__} names none; use one of {listing(list(BY_NAME))}, or "
-            "enforce='weights'"
+            "enforce='distribution'"
         )
 
 
@@ -289,10 +289,10 @@ def watched(constraints: Any, cells: Cells) -> Watched:
         raise ValueError(
             "enforce='classifier' needs a constraint by name or object, got "
             f"{type(constraints).__name__}; use one of {listing(list(BY_NAME))}, or "
-            "enforce='weights'"
+            "enforce='distribution'"
         )
     events = constraints.events(cells)
-    _check_cells(constraints, cells)
+    _check_empty(constraints, cells)
     return Watched(cells, np.array(list(events.values())), list(events))
 
 
@@ -332,6 +332,11 @@ def _moments_of_array(constraints: Any, n_rows: int) -> Moments:
 
 
 def _check_cells(constraint: Constraint, cells: Cells) -> None:
+    _check_empty(constraint, cells)
+    _warn_of_few(constraint, cells)
+
+
+def _check_empty(constraint: Constraint, cells: Cells) -> None:
     needed, counts = constraint.needed(cells), cells.counts
     empty = np.flatnonzero(needed & (counts == 0))
     if len(empty):
@@ -340,6 +345,10 @@ def _check_cells(constraint: Constraint, cells: Cells) -> None:
             f"{cells.name(empty[0])} has no rows, and the constraint needs some; merge this group "
             f"with another or drop it (rows of the cells needed: {known})"
         )
+
+
+def _warn_of_few(constraint: Constraint, cells: Cells) -> None:
+    needed, counts = constraint.needed(cells), cells.counts
     few = np.flatnonzero(needed & (counts < FEW_ROWS)).tolist()
     found = [f"{cells.name(c)}: {counts[c]}" for c in few]
     touched = (constraint.features(cells) != 0).any(axis=1) & ~needed
@@ -353,7 +362,7 @@ def _check_cells(constraint: Constraint, cells: Cells) -> None:
             f"the constraint weighs groups of fewer than {FEW_ROWS} rows ({', '.join(found[:12])})"
             "; a few rows may get most of the weight, so consider merging groups",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
 

@@ -64,7 +64,7 @@ def group_rates(
         Columns ``count``, ``accuracy``, ``selection_rate``, ``true_positive_rate``,
         ``false_positive_rate``; a rate over no rows is NaN.
     """
-    y, predictions, positive = _two_labels(y_true, y_pred, pos_label)
+    y, predictions, positive = two_labels(y_true, y_pred, pos_label)
     actual, predicted = y == positive, predictions == positive
     weight = check_weights(sample_weight, len(y))
     groups = check_groups(sensitive_features, len(y), beside="y_true")
@@ -89,7 +89,7 @@ def group_rates(
     )
 
 
-def _two_labels(y_true: Any, y_pred: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
+def two_labels(y_true: Any, y_pred: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
     """Labels, predictions and which label is positive; either may hold one class only."""
     y, predicted = plain_labels(y_true), plain_labels(y_pred)
     if len(predicted) != len(y):

@@ -26,7 +26,8 @@ class Features:
 class Method:
     """A method by name, with the constraints and epsilons it is run for; none where it has none.
 
-    ``kind`` names the method where ``name`` does not, ``settings`` are passed on to it.
+    ``kind`` names the method where ``name`` does not, ``settings`` are passed on to it, and
+    ``datasets`` are those it is run on; all where none is named.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Method:
     epsilons: tuple[float | None, ...] = (None,)
     kind: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+    datasets: tuple[str, ...] = ()
 
 
 class Task(NamedTuple):
@@ -62,6 +64,8 @@ class Plan:
         for dataset in self.datasets:
             for features in self.features:
                 for method in self.methods:
+                    if method.datasets and dataset not in method.datasets:
+                        continue
                     for constraint in method.constraints:
                         for epsilon in method.epsilons:
                             for seed in self.seeds:
@@ -74,7 +78,7 @@ class Plan:
         """Changes with anything that changes a result's meaning."""
         content = asdict(self)
         for method in content["methods"]:
-            for name in ("kind", "settings"):
+            for name in ("kind", "settings", "datasets"):
                 if not method[name]:
                     del method[name]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
