@@ -94,10 +94,11 @@ def watch_of(
     """Where the closed loop looks at predictions; nowhere for the paper's projection."""
     if sample.watched is None:
         return None
-    warn_of_few(sample.watched if held_out is None else held_out.watched)
     if held_out is None or held_out.watched is None:
+        warn_of_few(sample.watched)
         return TrainingRows(weights, sample.watched.cells.total(sample.weight))
     check_watched(held_out.watched)
+    warn_of_few(held_out.watched)
     return HeldOutRows(held_out.y, held_out.weight, held_out.watched.cells, engine, weights)
 
 
@@ -112,11 +113,11 @@ def check_watched(what: Watched) -> None:
             )
 
 
-def warn_of_few(what: Watched | None) -> None:
+def warn_of_few(what: Watched) -> None:
     """Name groups whose rates are mostly noise."""
     found = []
-    for name, rows in ({} if what is None else _rows(what)).items():
-        groups = what.cells.group_names if what is not None else []
+    groups = what.cells.group_names
+    for name, rows in _rows(what).items():
         found += [f"{groups[g]}, {name}: {rows[g]:.0f}" for g in np.flatnonzero(rows < FEW_ROWS)]
     if found:
         warnings.warn(
