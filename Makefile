@@ -22,6 +22,7 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 
 bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/frontier.py
 
 bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the study of the closed loop
 	$(BIN)/python benchmarks/quality.py

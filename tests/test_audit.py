@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 from fairlearn import metrics as fairlearn_metrics
 from scipy import stats
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from conftest import make_sample
 from fairproj import FairProjClassifier, fairness_report
@@ -121,6 +124,10 @@ def test_the_models_own_positive_label():
     found = fairness_report(model, X, labels, groups).rates
     same = fairness_report(None, None, labels, groups, y_pred=model.predict(X), pos_label="accept")
     pd.testing.assert_frame_equal(found, same.rates)
+    inside = make_pipeline(StandardScaler(), clone(model))
+    inside.fit(X, labels, fairprojclassifier__sensitive_features=groups)
+    again = fairness_report(inside, X, labels, groups, y_pred=model.predict(X))
+    pd.testing.assert_frame_equal(again.rates, same.rates)
 
 
 def test_each_rates_interval_covers():

@@ -231,26 +231,26 @@ def _same_rates(seen, predicted, events, groups, s):
 def test_the_most_accurate_round_within_epsilon():
     gaps = np.array([[0.0], [0.2], [0.04], [0.05], [0.06]])
     accuracy = np.array([0.6, 0.9, 0.7, 0.8, 0.85])
-    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (4, True)
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (4, True, True)
 
 
 def test_a_constant_model_does_not_win_by_having_no_gap():
     gaps = np.array([[0.0], [0.3], [0.2], [0.25]])
     accuracy = np.array([0.6, 0.9, 0.7, 0.8])
-    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (3, False)
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (3, False, True)
 
 
 def test_of_rounds_that_miss_the_later_half_counts():
     gaps = np.array([[0.1], [0.3], [0.2], [0.25]])
     accuracy = np.array([0.7, 0.9, 0.7, 0.8])
-    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (3, False)
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (3, False, True)
 
 
 def test_a_useful_round_is_kept_before_a_useless_one():
     gaps = np.array([[0.3], [0.2], [0.0], [0.0]])
     accuracy = np.array([0.7, 0.8, 0.6, 0.6 + 1e-15])
-    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (2, False)
-    assert choose_round(gaps, np.array([0.05]), accuracy, 0.9) == (2, False)
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (2, False, True)
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.9) == (2, False, False)
 
 
 def test_a_warning_says_that_no_round_is_of_use():
@@ -260,12 +260,13 @@ def test_a_warning_says_that_no_round_is_of_use():
     with pytest.warns(UserWarning, match="no round was more accurate than a constant"):
         model.fit(X, y, sensitive_features=groups)
     assert not model.certificate_.met
+    assert not model.certificate_.useful
 
 
 def test_every_event_must_be_within_its_epsilon():
     gaps = np.array([[0.01, 0.2], [0.04, 0.09], [0.02, 0.11]])
     accuracy = np.array([0.9, 0.7, 0.8])
-    assert choose_round(gaps, np.array([0.05, 0.1]), accuracy, 0.5) == (2, True)
+    assert choose_round(gaps, np.array([0.05, 0.1]), accuracy, 0.5) == (2, True, True)
 
 
 @pytest.mark.parametrize("constraint", GAPS)
@@ -300,7 +301,7 @@ def test_the_model_has_the_kept_rounds_only():
 
 def test_a_warning_says_by_how_much_epsilon_is_missed():
     X, y, groups = unfair(500)
-    with pytest.warns(UserWarning, match=r"within epsilon=0; the nearest has 0\.\d+ on the train"):
+    with pytest.warns(UserWarning, match=r"within epsilon=0; the nearest late one has 0\.\d+"):
         loop(epsilon=0.0, n_estimators=4, tilt_step=0.01).fit(X, y, sensitive_features=groups)
 
 
@@ -538,6 +539,7 @@ def test_one_group_is_plain_adaboost():
         model = loop(n_estimators=15).fit(X, Y)
     plain = FairProjClassifier(None, n_estimators=15).fit(X, Y)
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), rtol=1e-9)
+    assert "nothing was compared" in str(model.certificate_)
     none = loop(n_estimators=5, constraints=None).fit(X, Y, sensitive_features=GROUPS)
     assert "nothing was compared" in str(none.certificate_)
 

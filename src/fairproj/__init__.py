@@ -1,6 +1,6 @@
 """Boosted classifiers trained on weights that balance groups, with a certificate."""
 
-from fairproj import audit, constraints, datasets, metrics
+from fairproj import audit, constraints, datasets, metrics, selection
 from fairproj._certificate import Certificate, ClosedLoopCertificate
 from fairproj._classifier import FairProjClassifier
 from fairproj._plots import plot_dynamics
@@ -28,5 +28,6 @@ __all__ = [
     "metrics",
     "plot_dynamics",
     "project",
+    "selection",
     "show_versions",
 ]

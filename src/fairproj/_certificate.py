@@ -218,8 +218,9 @@ class ClosedLoopCertificate(_Statement):
         watched.
     gap, epsilon, accuracy : float
         That gap of the predictions, its epsilon, and the accuracy; on the rows that were watched.
-    met : bool
-        Whether the model is more accurate than a constant one and every gap within its epsilon.
+    met, useful : bool
+        Whether every gap is within its epsilon, and whether the model is more accurate there than a
+        constant one; ``met`` implies ``useful``.
     watched_on : str
         Which rows those were.
     mean_edge_q, mean_edge_w, mean_fairness_cost, mean_tv : float
@@ -244,6 +245,7 @@ class ClosedLoopCertificate(_Statement):
     epsilon: float
     accuracy: float
     met: bool
+    useful: bool
     watched_on: str
     mean_edge_q: float
     mean_edge_w: float
@@ -344,6 +346,7 @@ def certify_closed_loop(
     *,
     kept: int,
     met: bool,
+    useful: bool,
     least_log_tilt: float,
     train_error: float,
     learning_rate: float,
@@ -373,11 +376,12 @@ def certify_closed_loop(
         bound_tilted=float(np.exp(log_bound)),
         bound_loss=float(np.exp(log_bound - least_log_tilt)),
         edge_transfer_rounds=int(transfer.sum()),
-        event=events[worst] if len(epsilon) else "",
+        event=events[worst] if len(events) else "",
         gap=float(gaps[kept - 1, worst]) if len(epsilon) else 0.0,
         epsilon=float(epsilon[worst]) if len(epsilon) else 0.0,
         accuracy=float(first["accuracy"][-1]),
         met=met,
+        useful=useful,
         watched_on=watched_on,
         mean_edge_q=float(edge_q.mean()),
         mean_edge_w=float(edge_w.mean()),

@@ -14,10 +14,11 @@ ROUNDING = 1e-9  # a constant model must not be more accurate than itself
 
 
 class Choice(NamedTuple):
-    """The number of rounds to keep, and whether they are useful with gaps within epsilon."""
+    """The number of rounds to keep, whether their gaps are within epsilon, and whether of use."""
 
     kept: int
     met: bool
+    useful: bool = True
 
 
 def choose_round(gaps: Array, epsilon: Array, accuracy: Array, constant: float) -> Choice:
@@ -42,7 +43,7 @@ def choose_round(gaps: Array, epsilon: Array, accuracy: Array, constant: float) 
     if within.any():
         return Choice(int(np.argmax(np.where(within, accuracy, -1.0))) + 1, True)
     if not useful.any():
-        return Choice(int(np.argmax(accuracy)) + 1, False)
+        return Choice(int(np.argmax(accuracy)) + 1, False, False)
     later = useful & (np.arange(len(excess)) >= len(excess) // 2)
     candidates = later if later.any() else useful
     return Choice(int(np.argmin(np.where(candidates, excess, np.inf))) + 1, False)

@@ -164,7 +164,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "sensitive_columns": ["array-like", str, Integral, None],
         "pos_label": "no_validation",
-        "tilt_step": [Interval(Real, 0, None, closed="neither")],
+        "tilt_step": [Interval(Real, 0, 100, closed="right")],
         "tilt_decay": [Interval(Real, 0, 1, closed="both")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
         "warm_start": ["boolean"],
@@ -282,12 +282,11 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held_out = None if held_out is None else replace(held_out, X=None)
         self._train(engine, weights, replace(sample, X=None), before, held_out)
         if self.history_.stop_reason is StopReason.FALLBACK:
-            warnings.warn(
-                f"{StopReason.FALLBACK.value}; raise epsilon (now {self.epsilon}) or use stronger "
-                "learners, for example max_depth=3",
-                UserWarning,
-                stacklevel=3,
-            )
+            advice = "use stronger learners, for example max_depth=3"
+            if self.enforce == "distribution":
+                advice = f"raise epsilon (now {self.epsilon}) or {advice}"
+            warnings.warn(f"{StopReason.FALLBACK.value}; {advice}", UserWarning, stacklevel=3)
+            return self
         self._warn_of_gap()
         return self
 
@@ -301,11 +300,11 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "of reach where the features do not tell the groups apart"
         )
         problem = (
-            f"no useful round had a gap within epsilon={found.epsilon:g}; the nearest has "
+            f"no useful round had a gap within epsilon={found.epsilon:g}; the nearest late one has "
             f"{found.gap:.3f} on the {found.watched_on}, {found.gap - found.epsilon:.3f} too much, "
             f"at an accuracy of {found.accuracy:.3f}"
         )
-        if found.gap <= found.epsilon:
+        if not found.useful:
             problem = (
                 "no round was more accurate than a constant prediction on the "
                 f"{found.watched_on}; the best has an accuracy of {found.accuracy:.3f}"
@@ -469,7 +468,11 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 before=before,
                 held_out=rows,
             )
-        return TreeEngine(
+        kept: list[TreeEngine] | None = self.__dict__.pop("_engines", None)
+        if kept:  # data binned already, by a fit on the same rows
+            kept[0].reset()
+            return kept[0]
+        engine = TreeEngine(
             sample.X,
             sample.y,
             feature_names=getattr(self, "feature_names_in_", None),
@@ -483,6 +486,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             before=before,
             held_out=rows,
         )
+        if kept is not None:
+            kept.append(engine)
+        return engine
 
     def _random_stream(self, before: Any) -> np.random.RandomState:
         """Random numbers that go on where those of an earlier run ended."""

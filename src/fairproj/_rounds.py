@@ -26,9 +26,7 @@ class StopReason(Enum):
     ALL_ROUNDS = "all rounds asked for were run"
     NO_EDGE = "stopped because the next learner was no better than chance"
     PERFECT = "stopped because a learner made no mistake"
-    FALLBACK = (
-        "no learner trained on the balanced weights beat chance, so the model is the majority class"
-    )
+    FALLBACK = "no learner beat chance, so the model is the majority class"
     INTERRUPTED = "interrupted; the rounds done so far are kept"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
+from sklearn.pipeline import Pipeline
 
 from fairproj._validation import Array, check_groups, split_sensitive_columns
 from fairproj.metrics import two_labels
@@ -56,6 +57,28 @@ def exact_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Array, 
         low = stats.beta.ppf(tail, hits, n - hits + 1)
         high = stats.beta.ppf(1 - tail, hits + 1, n - hits)
     return np.where(hits > 0, low, 0.0), np.where(hits < n, high, 1.0)
+
+
+def gap_upper_bound(
+    y: Any, y_pred: Any, sensitive_features: Any, gap: str, confidence: float, pos_label: Any = None
+) -> float:
+    """A number that the gap is at most, with the given confidence.
+
+    Were the true gap larger, some rate p_a would exceed another p_b by more. One-sided exact bounds
+    of these two, at confidence ``sqrt(confidence)`` each, hold together with ``confidence``; the
+    largest ``high_a - low_b`` over all pairs (and, for equalized odds, both labels) is no smaller
+    than theirs. So one level does for any number of groups: nothing is said of all pairs at once.
+    """
+    y, y_pred, positive = two_labels(y, y_pred, pos_label)
+    actual, predicted = (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)
+    groups = check_groups(sensitive_features, len(actual), beside="y")
+    bound = 0.0
+    for name in _GAPS[gap]:
+        hits, rows = _counts(name, actual, predicted, groups)
+        low, high = exact_interval(hits, rows, 2 * np.sqrt(confidence) - 1)  # one-sided, both sides
+        apart = ~np.eye(len(rows), dtype=bool)
+        bound = np.subtract.outer(high, low)[apart].max(initial=bound)
+    return float(bound)
 
 
 @dataclass(frozen=True)
@@ -197,7 +220,7 @@ def fairness_report(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     if sensitive_features is None:
-        columns = getattr(model, "sensitive_columns", None)
+        columns = getattr(_innermost(model), "sensitive_columns", None)
         if columns is None:
             raise ValueError(
                 "sensitive_features is missing, and the model names no sensitive_columns; pass the "
@@ -206,7 +229,7 @@ def fairness_report(
         sensitive_features = split_sensitive_columns(X, columns)[1]
     predictions = model.predict(X) if y_pred is None else y_pred
     if pos_label is None:
-        pos_label = getattr(model, "pos_label", None)
+        pos_label = getattr(_innermost(model), "pos_label", None)
     y, predictions, positive = two_labels(y, predictions, pos_label)
     actual, predicted = (y == positive).astype(np.intp), (predictions == positive).astype(np.intp)
     groups = check_groups(sensitive_features, len(actual), beside="y")
@@ -221,6 +244,17 @@ def fairness_report(
         for name, used in _GAPS.items()
     ]
     return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
+
+
+def _innermost(model: Any) -> Any:
+    """The classifier inside searches and pipelines, which knows the positive label."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif isinstance(model, Pipeline):
+            model = model.steps[-1][1]
+        else:
+            return model
 
 
 def _counts(name: str, actual: Any, predicted: Any, groups: Any) -> tuple[Array, Array]:

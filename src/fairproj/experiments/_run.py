@@ -78,7 +78,7 @@ class Results:
         self.file = folder / "results.csv"
         folder.mkdir(parents=True, exist_ok=True)
         self._note = folder / "plan.json"
-        if self._note.exists() and self._has_rows():
+        if self._has_rows():
             found = self._read_note()
         else:
             found = {"fingerprint": plan.fingerprint} | versions()
@@ -96,7 +96,7 @@ class Results:
     def _read_note(self) -> dict[str, str]:
         try:
             return dict(json.loads(self._note.read_text("utf-8")))
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             raise ValueError(f"{self._note} cannot be read ({error}); use --fresh") from None
 
     def read(self) -> pd.DataFrame:

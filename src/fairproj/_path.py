@@ -1,0 +1,48 @@
+"""Fits along a parameter on the same rows, the built-in trees' data binned for the first only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from fairproj._classifier import FairProjClassifier
+from fairproj._validation import take_rows
+
+GAPS = ("equal_opportunity", "demographic_parity", "false_positive_rate", "equalized_odds")
+
+
+def bins_once(estimator: Any) -> bool:
+    """Whether fits that differ in epsilon, enforce or constraints can share binned data."""
+    return (
+        isinstance(estimator, FairProjClassifier)
+        and estimator.estimator is None
+        and estimator.validation_fraction is None
+        and not estimator.warm_start
+    )
+
+
+def path(
+    estimator: Any, train: tuple[Any, Any, Any], settings: Sequence[dict[str, Any]]
+) -> Iterator[tuple[Any, float]]:
+    """A fitted model for each setting, and the seconds that it took."""
+    X, y, groups = train
+    engines: list[Any] = []
+    for setting in settings:
+        model = clone(estimator).set_params(**setting)
+        if bins_once(estimator):
+            model._engines = engines
+        start = time.perf_counter()
+        model.fit(X, y, sensitive_features=groups)
+        yield model, time.perf_counter() - start
+
+
+def take(part: Any, rows: Any) -> Any:
+    """Some rows of X, y or groups."""
+    if part is None:
+        return None
+    return part.iloc[rows] if isinstance(part, pd.Series) else take_rows(part, np.asarray(rows))

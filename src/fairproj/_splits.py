@@ -1,0 +1,112 @@
+"""Splits that keep the share of every (group, label) cell, and say which cell is too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from fairproj._cells import Cells
+from fairproj._validation import Codes, check_groups, check_labels
+
+
+class FairStratifiedKFold:
+    """K folds, each with the same share of every group and label.
+
+    Use it as ``cv=`` and pass the sensitive features as scikit-learn's ``groups``.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    shuffle : bool, default=True
+    random_state : int, RandomState or None, default=0
+        Of the shuffling.
+
+    Examples
+    --------
+    >>> from fairproj.datasets import load_german
+    >>> from fairproj.selection import FairStratifiedKFold
+    >>> data = load_german()
+    >>> folds = FairStratifiedKFold().split(data.data, data.target, data.sensitive_features)
+    >>> [len(test) for _, test in folds]
+    [200, 200, 200, 200, 200]
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = 0) -> None:
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def split(
+        self, X: Any, y: Any, groups: Any
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Pairs of training and test rows."""
+        index = checked_cells(y, groups, self.n_splits, f"n_splits={self.n_splits}")
+        random_state = self.random_state if self.shuffle else None
+        folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=random_state)
+        yield from folds.split(np.zeros(len(index)), index)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return self.n_splits
+
+    def __repr__(self) -> str:
+        return (
+            f"FairStratifiedKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, "
+            f"random_state={self.random_state})"
+        )
+
+
+def fair_train_test_split(
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    *more: Any,
+    test_size: float = 0.25,
+    random_state: Any = None,
+) -> list[Any]:
+    """scikit-learn's ``train_test_split``, stratified by group and label.
+
+    Returns training and test part of X, of y, of the sensitive features, and of what follows.
+
+    Examples
+    --------
+    >>> from fairproj.datasets import load_german
+    >>> from fairproj.selection import fair_train_test_split
+    >>> data = load_german()
+    >>> parts = fair_train_test_split(data.data, data.target, data.sensitive_features)
+    >>> [len(part) for part in parts]
+    [750, 250, 750, 250, 750, 250]
+    """
+    index = checked_cells(y, sensitive_features, 2, "a split")
+    parts: list[Any] = train_test_split(
+        X,
+        y,
+        sensitive_features,
+        *more,
+        test_size=test_size,
+        random_state=random_state,
+        stratify=index,
+    )
+    return parts
+
+
+def checked_cells(y: Any, sensitive_features: Any, least: int, wanted_by: str) -> Codes:
+    """Each row's (group, label) cell, where every cell that has rows has at least ``least``."""
+    if sensitive_features is None:
+        raise ValueError(
+            "splits by group and label need the groups; pass the sensitive features (as groups= "
+            "where scikit-learn splits)"
+        )
+    signs, classes = check_labels(y)
+    groups = check_groups(sensitive_features, len(signs), beside="y")
+    cells = Cells.of(signs, groups, classes)
+    few = np.flatnonzero((cells.counts > 0) & (cells.counts < least))
+    if len(few):
+        raise ValueError(
+            f"{cells.name(int(few[0]))} has {cells.counts[few[0]]} rows, and {wanted_by} needs "
+            f"{least}; merge the group with another or drop it"
+        )
+    return cells.index

@@ -1,0 +1,267 @@
+"""Fits along epsilon: the frontier of score and gap, and splits that keep groups and labels."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn import metrics as sklearn_metrics
+
+from fairproj import metrics
+from fairproj._cv import FairProjClassifierCV
+from fairproj._path import GAPS, bins_once, path, take
+from fairproj._progress import time_bar
+from fairproj._splits import FairStratifiedKFold, fair_train_test_split
+
+__all__ = [
+    "FairProjClassifierCV",
+    "FairStratifiedKFold",
+    "Frontier",
+    "fair_train_test_split",
+    "fairness_frontier",
+]
+
+SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
+_LOWER_IS_BETTER = ("log_loss",)
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Scores and gaps along a parameter, from cross-validation.
+
+    Attributes
+    ----------
+    fits : DataFrame
+        One row for each fit: the parameter, ``fold``, the scores ``accuracy``,
+        ``balanced_accuracy``, ``roc_auc`` and ``log_loss`` (NaN without ``predict_proba``), the
+        gaps ``equal_opportunity``, ``demographic_parity``, ``false_positive_rate`` and
+        ``equalized_odds``, and ``seconds``.
+    parameter : str
+    name : str
+        What to call the estimator.
+    """
+
+    fits: pd.DataFrame
+    parameter: str
+    name: str
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row for each value: means over the folds, and standard errors as ``..._se``."""
+        grouped = self.fits.drop(columns="fold").groupby(self.parameter, dropna=False)
+        errors: pd.DataFrame = grouped.sem().add_suffix("_se")
+        return grouped.mean().join(errors).reset_index()
+
+    def pareto(self, gap: str = "equal_opportunity", score: str = "accuracy") -> NDArray[np.bool_]:
+        """Which rows of `frame` no other row beats: a gap as small at a score as good, one better.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from fairproj.selection import Frontier
+        >>> fits = pd.DataFrame({"epsilon": [0.1, 0.2, 0.3], "fold": 0,
+        ...                      "accuracy": [0.7, 0.6, 0.8], "equal_opportunity": [0.1, 0.2, 0.3]})
+        >>> Frontier(fits, "epsilon", "model").pareto().tolist()
+        [True, False, True]
+        """
+        self._known(gap, GAPS)
+        self._known(score, SCORES)
+        sign = -1.0 if score in _LOWER_IS_BETTER else 1.0
+        gaps, scores = self.frame[gap].to_numpy(), sign * self.frame[score].to_numpy()
+        as_good = (gaps[:, None] >= gaps) & (scores[:, None] <= scores)
+        better = (gaps[:, None] > gaps) | (scores[:, None] < scores)
+        return np.asarray(~(as_good & better).any(axis=1))
+
+    def plot(
+        self,
+        gap: str = "equal_opportunity",
+        score: str = "accuracy",
+        *,
+        ax: Any = None,
+        **style: Any,
+    ) -> Any:
+        """Points with standard errors, the frontier drawn, dominated points faint.
+
+        Further keywords go to matplotlib (``color``, ``marker``, ``label``); several frontiers can
+        share axes.
+        """
+        best, frame = self.pareto(gap, score), self.frame
+        ax = _new_axes() if ax is None else ax
+        style = {"marker": "o", "label": self.name} | style
+        errors = {"xerr": frame[f"{gap}_se"], "yerr": frame[f"{score}_se"]}
+        for chosen, alpha in ((best, 1.0), (~best, 0.3)):
+            ax.errorbar(
+                frame.loc[chosen, gap],
+                frame.loc[chosen, score],
+                **{name: values[chosen] for name, values in errors.items()},
+                **(style | {"linestyle": "", "alpha": alpha, "elinewidth": 0.7}),
+            )
+            style = {
+                **style,
+                "label": "_nolegend_",
+                "color": ax.containers[-1].lines[0].get_color(),
+            }
+        line = frame[best].sort_values(gap)
+        ax.plot(line[gap], line[score], color=style["color"], linewidth=1.2)
+        ax.set(xlabel=f"{gap.replace('_', ' ')} gap", ylabel=score.replace("_", " "))
+        ax.grid(alpha=0.3)
+        return ax
+
+    def _known(self, name: str, known: Sequence[str]) -> None:
+        if name not in known:
+            raise ValueError(f"{name!r} is unknown; use one of {', '.join(known)}")
+
+    def __repr__(self) -> str:
+        return f"Frontier({self.name}, {len(self.frame)} values of {self.parameter})"
+
+    def _repr_html_(self) -> str:
+        return self.frame.to_html()
+
+
+def fairness_frontier(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any,
+    epsilons: Sequence[float],
+    cv: Any = 5,
+    parameter: str = "epsilon",
+    pos_label: Any = None,
+    name: str | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Frontier:
+    """Fit along epsilon with cross-validation: what accuracy costs which gap.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any whose ``fit`` takes ``sensitive_features`` and that has an epsilon-like parameter: ours,
+        or those of `fairproj.baselines`.
+    X, y, sensitive_features : as for ``FairProjClassifier.fit``
+    epsilons : sequence of float
+        The values to try.
+    cv : int or splitter, default=5
+        Folds; a number means `FairStratifiedKFold`, the same for every estimator.
+    parameter : str, default="epsilon"
+        The parameter that takes these values.
+    pos_label : label, optional
+        The positive label of the gaps; by default the estimator's, or the larger in sort order.
+    name : str, optional
+        What to call the estimator in plots; by default its class.
+    n_jobs : int, optional
+        Jobs at a time. Results do not depend on it.
+    verbose : bool, default=False
+        Show progress (needs ``rich``).
+
+    Returns
+    -------
+    Frontier
+
+    Notes
+    -----
+    The built-in trees bin the data of a fold once for all epsilons. An interrupt returns what is
+    done so far, with a warning.
+    """
+    values = list(epsilons)
+    if not values:
+        raise ValueError("epsilons is empty; give at least one value to try")
+    if parameter not in estimator.get_params():
+        raise ValueError(
+            f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that takes "
+            "these values with parameter="
+        )
+    splitter = FairStratifiedKFold(cv) if isinstance(cv, int) else cv
+    folds = list(splitter.split(X, y, sensitive_features))
+    if pos_label is None:
+        pos_label = getattr(estimator, "pos_label", None)
+    data = (X, y, sensitive_features)
+    shared = bins_once(estimator)
+    batches = [values] if shared else [[value] for value in values]
+    jobs = [(fold, rows, batch) for fold, rows in enumerate(folds) for batch in batches]
+    rows: list[dict[str, Any]] = []
+    work = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    calls = (
+        joblib.delayed(_fold)(estimator, data, split, fold, batch, parameter, pos_label)
+        for fold, split, batch in jobs
+    )
+    with time_bar("frontier", len(values) * len(folds), 0, show=verbose) as advance:
+        try:
+            for found in work(calls):
+                rows += found
+                advance(len(found))
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+            warnings.warn(
+                f"interrupted: the frontier has {len(rows)} of {len(values) * len(folds)} fits",
+                UserWarning,
+                stacklevel=2,
+            )
+    fits = pd.DataFrame(rows).sort_values([parameter, "fold"], ignore_index=True)
+    return Frontier(fits, parameter, name or type(estimator).__name__)
+
+
+def _fold(
+    estimator: Any,
+    data: tuple[Any, Any, Any],
+    split: tuple[Any, Any],
+    fold: int,
+    values: list[float],
+    parameter: str,
+    pos_label: Any,
+) -> list[dict[str, Any]]:
+    """The fits of one fold, one row each."""
+    train, test = (tuple(take(part, rows) for part in data) for rows in split)
+    found = []
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="no useful round")  # the table tells
+        settings = [{parameter: value} for value in values]
+        for value, (model, seconds) in zip(values, path(estimator, train, settings), strict=True):
+            scores = _measure(model, test, pos_label)
+            found.append({parameter: value, "fold": fold, **scores, "seconds": seconds})
+    return found
+
+
+def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
+    X, y, groups = test
+    more = {}
+    if "sensitive_features" in inspect.signature(model.predict).parameters:
+        more = {"sensitive_features": groups}
+    predicted = model.predict(X, **more)
+    actual = np.asarray(y)
+    found = {
+        "accuracy": sklearn_metrics.accuracy_score(actual, predicted),
+        "balanced_accuracy": sklearn_metrics.balanced_accuracy_score(actual, predicted),
+        "roc_auc": np.nan,
+        "log_loss": np.nan,
+    }
+    if hasattr(model, "predict_proba"):
+        probabilities = model.predict_proba(X)
+        second = actual == model.classes_[1]
+        found["roc_auc"] = sklearn_metrics.roc_auc_score(second, probabilities[:, 1])
+        found["log_loss"] = sklearn_metrics.log_loss(second, probabilities[:, 1])
+    for gap in GAPS:
+        function = getattr(metrics, f"{gap}_difference")
+        found[gap] = function(actual, predicted, sensitive_features=groups, pos_label=pos_label)
+    return found
+
+
+def _new_axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError(
+            "plots need matplotlib; install it with pip install 'fairproj[plot]'"
+        ) from None
+    _, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
+    return ax
