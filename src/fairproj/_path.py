@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,15 @@ from fairproj._validation import take_rows
 GAPS = ("equal_opportunity", "demographic_parity", "false_positive_rate", "equalized_odds")
 
 
-def bins_once(estimator: Any) -> bool:
-    """Whether fits that differ in epsilon, enforce or constraints can share binned data."""
+# What may differ between fits that share binned data: nothing that an engine is built from.
+_OF_NO_CONCERN = {"epsilon", "enforce", "constraints", "tilt_step", "tilt_decay", "n_estimators"}
+
+
+def bins_once(estimator: Any, varied: Collection[str]) -> bool:
+    """Whether fits that differ in these parameters can share binned data."""
     return (
-        isinstance(estimator, FairProjClassifier)
+        set(varied) <= _OF_NO_CONCERN
+        and isinstance(estimator, FairProjClassifier)
         and estimator.estimator is None
         and estimator.validation_fraction is None
         and not estimator.warm_start
@@ -32,9 +37,10 @@ def path(
     """A fitted model for each setting, and the seconds that it took."""
     X, y, groups = train
     engines: list[Any] = []
+    varied = {name for setting in settings for name in setting}
     for setting in settings:
         model = clone(estimator).set_params(**setting)
-        if bins_once(estimator):
+        if bins_once(estimator, varied):
             model._engines = engines
         start = time.perf_counter()
         model.fit(X, y, sensitive_features=groups)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import joblib
@@ -16,13 +17,12 @@ from numpy.typing import NDArray
 from sklearn import metrics as sklearn_metrics
 
 from fairproj import metrics
-from fairproj._cv import FairProjClassifierCV
 from fairproj._path import GAPS, bins_once, path, take
 from fairproj._progress import time_bar
 from fairproj._splits import FairStratifiedKFold, fair_train_test_split
+from fairproj._validation import split_sensitive_columns
 
 __all__ = [
-    "FairProjClassifierCV",
     "FairStratifiedKFold",
     "Frontier",
     "fair_train_test_split",
@@ -43,7 +43,8 @@ class Frontier:
         One row for each fit: the parameter, ``fold``, the scores ``accuracy``,
         ``balanced_accuracy``, ``roc_auc`` and ``log_loss`` (NaN without ``predict_proba``), the
         gaps ``equal_opportunity``, ``demographic_parity``, ``false_positive_rate`` and
-        ``equalized_odds``, and ``seconds``.
+        ``equalized_odds``, ``within_epsilon`` (1 where a closed loop met epsilon on the rows it
+        watched, 0 where not, NaN for other models), and ``seconds``.
     parameter : str
     name : str
         What to call the estimator.
@@ -61,7 +62,7 @@ class Frontier:
         return grouped.mean().join(errors).reset_index()
 
     def pareto(self, gap: str = "equal_opportunity", score: str = "accuracy") -> NDArray[np.bool_]:
-        """Which rows of `frame` no other row beats: a gap as small at a score as good, one better.
+        """A mask of the rows of `frame` that no other beats: gap and score as good, one better.
 
         Examples
         --------
@@ -90,8 +91,8 @@ class Frontier:
     ) -> Any:
         """Points with standard errors, the frontier drawn, dominated points faint.
 
-        Further keywords go to matplotlib (``color``, ``marker``, ``label``); several frontiers can
-        share axes.
+        Further keywords go to matplotlib (``color``, ``marker``, ``label``). Several frontiers can
+        share axes: ``ax = one.plot(); other.plot(ax=ax, marker="s"); ax.legend()``.
         """
         best, frame = self.pareto(gap, score), self.frame
         ax = _new_axes() if ax is None else ax
@@ -131,8 +132,8 @@ def fairness_frontier(
     X: Any,
     y: Any,
     *,
-    sensitive_features: Any,
-    epsilons: Sequence[float],
+    sensitive_features: Any = None,
+    epsilons: Any,
     cv: Any = 5,
     parameter: str = "epsilon",
     pos_label: Any = None,
@@ -148,9 +149,10 @@ def fairness_frontier(
         Any whose ``fit`` takes ``sensitive_features`` and that has an epsilon-like parameter: ours,
         or those of `fairproj.baselines`.
     X, y, sensitive_features : as for ``FairProjClassifier.fit``
-    epsilons : sequence of float
+        The sensitive features may be left out if the estimator names ``sensitive_columns`` of X.
+    epsilons : float or sequence of float
         The values to try.
-    cv : int or splitter, default=5
+    cv : int, splitter or list of splits, default=5
         Folds; a number means `FairStratifiedKFold`, the same for every estimator.
     parameter : str, default="epsilon"
         The parameter that takes these values.
@@ -172,7 +174,7 @@ def fairness_frontier(
     The built-in trees bin the data of a fold once for all epsilons. An interrupt returns what is
     done so far, with a warning.
     """
-    values = list(epsilons)
+    values = np.atleast_1d(np.asarray(epsilons)).tolist()
     if not values:
         raise ValueError("epsilons is empty; give at least one value to try")
     if parameter not in estimator.get_params():
@@ -180,12 +182,14 @@ def fairness_frontier(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that takes "
             "these values with parameter="
         )
-    splitter = FairStratifiedKFold(cv) if isinstance(cv, int) else cv
-    folds = list(splitter.split(X, y, sensitive_features))
+    groups = sensitive_features
+    if groups is None and getattr(estimator, "sensitive_columns", None) is not None:
+        groups = split_sensitive_columns(X, estimator.sensitive_columns)[1]
+    folds = _folds(cv, X, y, groups)
     if pos_label is None:
         pos_label = getattr(estimator, "pos_label", None)
-    data = (X, y, sensitive_features)
-    shared = bins_once(estimator)
+    data = (X, y, sensitive_features, groups)
+    shared = bins_once(estimator, [parameter])
     batches = [values] if shared else [[value] for value in values]
     jobs = [(fold, rows, batch) for fold, rows in enumerate(folds) for batch in batches]
     rows: list[dict[str, Any]] = []
@@ -211,9 +215,15 @@ def fairness_frontier(
     return Frontier(fits, parameter, name or type(estimator).__name__)
 
 
+def _folds(cv: Any, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
+    if isinstance(cv, Integral):
+        cv = FairStratifiedKFold(int(cv))
+    return list(cv.split(X, y, groups) if hasattr(cv, "split") else cv)
+
+
 def _fold(
     estimator: Any,
-    data: tuple[Any, Any, Any],
+    data: tuple[Any, Any, Any, Any],
     split: tuple[Any, Any],
     fold: int,
     values: list[float],
@@ -226,14 +236,15 @@ def _fold(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no useful round")  # the table tells
         settings = [{parameter: value} for value in values]
-        for value, (model, seconds) in zip(values, path(estimator, train, settings), strict=True):
+        fits = path(estimator, train[:3], settings)
+        for value, (model, seconds) in zip(values, fits, strict=True):
             scores = _measure(model, test, pos_label)
             found.append({parameter: value, "fold": fold, **scores, "seconds": seconds})
     return found
 
 
 def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
-    X, y, groups = test
+    X, y, _, groups = test
     more = {}
     if "sensitive_features" in inspect.signature(model.predict).parameters:
         more = {"sensitive_features": groups}
@@ -250,6 +261,8 @@ def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
         second = actual == model.classes_[1]
         found["roc_auc"] = sklearn_metrics.roc_auc_score(second, probabilities[:, 1])
         found["log_loss"] = sklearn_metrics.log_loss(second, probabilities[:, 1])
+    certificate = getattr(model, "certificate_", None)
+    found["within_epsilon"] = float(getattr(certificate, "met", np.nan))
     for gap in GAPS:
         function = getattr(metrics, f"{gap}_difference")
         found[gap] = function(actual, predicted, sensitive_features=groups, pos_label=pos_label)
