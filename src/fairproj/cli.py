@@ -32,7 +32,11 @@ def _options(
     """Boosted classifiers trained on weights that balance groups."""
 
 
-@app.command()
+@app.command(
+    help="Run the paper's experiments: its tables and figures, ours beside the paper's.\n\n"
+    "Finished fits are kept as they come. Stopped with Ctrl-C, the command goes on from there when "
+    "it is started again; started once more when all is done, it only draws."
+)
 def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Two splits and few epsilons: a minute or two.")
@@ -53,11 +57,6 @@ def reproduce(
     ] = False,
     jobs: Annotated[int, typer.Option(help="Fits at a time; -1 is one for each core.")] = -1,
 ) -> None:
-    """Run the paper's experiments: its tables and figures, ours beside the paper's.
-
-    Finished fits are kept as they come. Stopped with Ctrl-C, the command goes on from there when
-    it is started again; started once more when all is done, it only draws.
-    """
     from fairproj.experiments import reproduce as run
 
     plan = "readings" if readings else "paper"
