@@ -22,11 +22,11 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 
 bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/frontier.py
+	$(BIN)/python benchmarks/frontier.py --fresh
 
-bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the study of the closed loop
-	$(BIN)/python benchmarks/quality.py
-	$(BIN)/python benchmarks/quality.py --study
+bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the study of the closed loop: half an hour
+	$(BIN)/python benchmarks/quality.py --fresh
+	$(BIN)/python benchmarks/quality.py --study --fresh
 
 reproduce: $(VENV)/.reproduce  ## run the paper's experiments anew, into docs/: some twenty minutes
 	$(BIN)/fairproj reproduce --fresh --output docs/reproduction

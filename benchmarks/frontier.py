@@ -2,11 +2,12 @@
 
 python benchmarks/frontier.py    # into benchmarks/results/frontier.md, docs/images/frontier-*.png
 
-Fits are kept in benchmarks/results/frontier; remove a file there to run its part again.
+Fits are kept in benchmarks/results/frontier; --fresh runs them again.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -65,6 +66,9 @@ METHODS: list[tuple[str, Any, str, list[float], dict[str, Any]]] = [
 
 
 def main() -> None:
+    if "--fresh" in sys.argv[1:]:
+        for kept in RESULTS.glob("*.csv"):
+            kept.unlink()
     RESULTS.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fairlearn's own; gaps out of reach are in the table

@@ -3,7 +3,8 @@
 python benchmarks/quality.py            # into benchmarks/results/quality.md
 python benchmarks/quality.py --study    # into benchmarks/results/closed_loop.md
 
-Finished fits are kept in benchmarks/results; what was stopped goes on from there.
+Finished fits are kept in benchmarks/results; what was stopped goes on from there, and --fresh
+starts anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fairproj import FairProjClassifier, fairness_report
 from fairproj.datasets import load_adult
 from fairproj.experiments._plan import parse_plan
 from fairproj.experiments._reproduce import run_with_progress
-from fairproj.experiments._run import Results, write
+from fairproj.experiments._run import Results, discard, write
 from fairproj.experiments._tables import DATASETS, GAPS, markdown, plus_minus
 
 HERE = Path(__file__).parent
@@ -29,7 +30,11 @@ ODDS = {"equalized_odds": "equalized odds"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--study", action="store_true", help="study the closed loop's defaults")
-    name = "closed_loop" if parser.parse_args().study else "quality"
+    parser.add_argument("--fresh", action="store_true", help="discard kept fits, run everything")
+    options = parser.parse_args()
+    name = "closed_loop" if options.study else "quality"
+    if options.fresh:
+        discard(HERE / "results" / name)
     plan = parse_plan(name, (HERE / f"{name}.toml").read_text("utf-8"))
     results = Results(HERE / "results" / name, plan)
     run_with_progress(results)

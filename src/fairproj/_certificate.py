@@ -262,6 +262,26 @@ class ClosedLoopCertificate(_Statement):
             and self.exp_loss <= self.bound_loss * (1 + 1e-9)
         )
 
+    @property
+    def shortfall(self) -> str:
+        """What the model misses, in a sentence; empty where it misses nothing."""
+        if self.met:
+            return ""
+        advice = (
+            "raise epsilon, or use more rounds or stronger learners (max_depth); a gap may be out "
+            "of reach where the features do not tell the groups apart"
+        )
+        if not self.useful:
+            return (
+                "no round was more accurate than a constant prediction on the "
+                f"{self.watched_on}; the best has an accuracy of {self.accuracy:.3f}; {advice}"
+            )
+        return (
+            f"no useful round had a gap within epsilon={self.epsilon:g}; the nearest late one has "
+            f"{self.gap:.3f} on the {self.watched_on}, {self.gap - self.epsilon:.3f} too much, "
+            f"at an accuracy of {self.accuracy:.3f}; {advice}"
+        )
+
     def rows(self) -> list[tuple[str, str]]:
         """What the certificate states, as pairs of a name and a sentence."""
         n = self.n_rounds

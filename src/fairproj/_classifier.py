@@ -287,29 +287,9 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 advice = f"raise epsilon (now {self.epsilon}) or {advice}"
             warnings.warn(f"{StopReason.FALLBACK.value}; {advice}", UserWarning, stacklevel=3)
             return self
-        self._warn_of_gap()
+        if shortfall := getattr(self.certificate_, "shortfall", ""):
+            warnings.warn(shortfall, UserWarning, stacklevel=3)
         return self
-
-    def _warn_of_gap(self) -> None:
-        """Say so if no round of the closed loop came within epsilon."""
-        found = self.certificate_
-        if not isinstance(found, ClosedLoopCertificate) or found.met:
-            return
-        advice = (
-            "raise epsilon, or use more rounds or stronger learners (max_depth); a gap may be out "
-            "of reach where the features do not tell the groups apart"
-        )
-        problem = (
-            f"no useful round had a gap within epsilon={found.epsilon:g}; the nearest late one has "
-            f"{found.gap:.3f} on the {found.watched_on}, {found.gap - found.epsilon:.3f} too much, "
-            f"at an accuracy of {found.accuracy:.3f}"
-        )
-        if not found.useful:
-            problem = (
-                "no round was more accurate than a constant prediction on the "
-                f"{found.watched_on}; the best has an accuracy of {found.accuracy:.3f}"
-            )
-        warnings.warn(f"{problem}; {advice}", UserWarning, stacklevel=4)
 
     def _check_together(self) -> None:
         """What no parameter shows alone."""

@@ -1,6 +1,6 @@
 """The picture of a run: four panels, as in the paper's figure of training dynamics.
 
-The only place that imports matplotlib, and only inside the function.
+The only place that imports matplotlib, and only inside functions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     if not isinstance(model, History):
         check_is_fitted(model)
     history = model if isinstance(model, History) else model.history_
-    axes = _new_axes() if ax is None else np.asarray(ax).reshape(-1)
+    axes = np.asarray(new_axes(2, 2, figsize=(9, 6.5)) if ax is None else ax).reshape(-1)
     if len(axes) != 4:
         raise ValueError(f"ax must be four matplotlib axes, got {len(axes)}")
     rounds = np.arange(1, len(history) + 1)
@@ -59,15 +59,25 @@ def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     return axes
 
 
-def _new_axes() -> Any:
+def matplotlib() -> Any:
+    """The package, without pyplot, which would choose a window system."""
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib as mpl
+        import matplotlib.figure
     except ImportError:
         raise ImportError(
             "plots need matplotlib; install it with pip install 'fairproj[plot]'"
         ) from None
-    _, axes = plt.subplots(2, 2, figsize=(9, 6.5), layout="constrained")
-    return axes.reshape(-1)
+    return mpl
+
+
+def new_axes(*shape: int, figsize: tuple[float, float]) -> Any:
+    """Axes of a new figure that notebooks show by themselves."""
+    matplotlib()
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(*shape, figsize=figsize, layout="constrained")
+    return axes
 
 
 def _loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:

@@ -18,6 +18,7 @@ from sklearn import metrics as sklearn_metrics
 
 from fairproj import metrics
 from fairproj._path import GAPS, bins_once, path, take
+from fairproj._plots import new_axes
 from fairproj._progress import time_bar
 from fairproj._splits import FairStratifiedKFold, fair_train_test_split
 from fairproj._validation import split_sensitive_columns
@@ -95,7 +96,7 @@ class Frontier:
         share axes: ``ax = one.plot(); other.plot(ax=ax, marker="s"); ax.legend()``.
         """
         best, frame = self.pareto(gap, score), self.frame
-        ax = _new_axes() if ax is None else ax
+        ax = new_axes(figsize=(6, 4.2)) if ax is None else ax
         style = {"marker": "o", "label": self.name} | style
         errors = {"xerr": frame[f"{gap}_se"], "yerr": frame[f"{score}_se"]}
         for chosen, alpha in ((best, 1.0), (~best, 0.3)):
@@ -267,14 +268,3 @@ def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
         function = getattr(metrics, f"{gap}_difference")
         found[gap] = function(actual, predicted, sensitive_features=groups, pos_label=pos_label)
     return found
-
-
-def _new_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError(
-            "plots need matplotlib; install it with pip install 'fairproj[plot]'"
-        ) from None
-    _, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
-    return ax

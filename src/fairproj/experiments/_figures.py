@@ -1,4 +1,4 @@
-"""The paper's three figures from the tidy file. Matplotlib is imported inside the functions."""
+"""The paper's three figures from the tidy file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj._plots import plot_dynamics
+from fairproj._plots import matplotlib, plot_dynamics
 from fairproj._rounds import History
 from fairproj.experiments._tables import DATASETS, GAPS
 
@@ -104,15 +104,3 @@ def save(folder: Path, name: str, figure: Any) -> None:
             partial = folder / f"{name}.partial.{ending}"
             figure.savefig(partial, **options)
             os.replace(partial, folder / f"{name}.{ending}")
-
-
-def matplotlib() -> Any:
-    """Without pyplot, which would choose a window system."""
-    try:
-        import matplotlib as mpl
-        import matplotlib.figure
-    except ImportError:
-        raise ImportError(
-            "figures need matplotlib; install it with pip install 'fairproj[reproduce]'"
-        ) from None
-    return mpl

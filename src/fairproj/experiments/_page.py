@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from fairproj._plots import matplotlib
 from fairproj._rounds import History
 from fairproj.baselines._fairlearn import fairlearn
 from fairproj.experiments import _figures as figures
@@ -24,7 +25,7 @@ _FEW = "**A quick run: with so few splits, differences and verdicts mean next to
 def check_extras(plan: str) -> None:
     """Say at once what is not installed, not after all the fits."""
     if plan == "paper":
-        figures.matplotlib()
+        matplotlib()
         fairlearn("reductions")
 
 
