@@ -1,19 +1,27 @@
 """Splits, the frontier, and the choice of a model that meets a target."""
 
+import warnings
+from itertools import product
+
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import stats
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, f1_score, make_scorer
+from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, cross_validate
 
 from fairproj import FairProjClassifier
 from fairproj.audit import gap_upper_bound
 from fairproj.baselines import ExponentiatedGradient, ThresholdOptimizer
 from fairproj.datasets import load_german
+from fairproj.experiments._population import make_population
 from fairproj.metrics import equal_opportunity_difference
 from fairproj.selection import (
+    FairProjClassifierCV,
     FairStratifiedKFold,
     Frontier,
     fair_train_test_split,
@@ -243,6 +251,18 @@ def test_frontier_of_nonsense(arguments, words):
         fairness_frontier(QUICK, X, Y, **(usual | arguments))
 
 
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (FairProjClassifier, "not FairProjClassifier itself"),
+        (LogisticRegression(), "LogisticRegression.fit takes no sensitive_features"),
+    ],
+)
+def test_what_has_no_frontier(estimator, words):
+    with pytest.raises(TypeError, match=words):
+        fairness_frontier(estimator, X, Y, sensitive_features=GROUPS, epsilons=[0.1])
+
+
 # The bound
 
 
@@ -263,3 +283,294 @@ def test_the_upper_bound_is_that_of_the_worst_pair():
                 high.proportion_ci(level, "exact").high - low.proportion_ci(level, "exact").low,
             )
     assert found == pytest.approx(expected, abs=1e-9)
+
+
+# The choice
+
+RULES = ("one_se", "mean", "upper")
+
+
+def chooser(max_gap, **settings):
+    return FairProjClassifierCV(max_gap, **({"estimator": QUICK, "cv": 3} | settings))
+
+
+@pytest.mark.parametrize("rule", ["one_se", "mean"])
+def test_what_is_chosen_is_the_best_that_meets_and_is_fitted_on_all_rows(rule):
+    model = chooser(0.15, rule=rule, epsilons=[0.05, 0.15, 0.3])
+    model.fit(X, Y, sensitive_features=GROUPS)
+    found = {
+        way: fairness_frontier(
+            clone(QUICK).set_params(enforce=way),
+            X,
+            Y,
+            sensitive_features=GROUPS,
+            epsilons=[0.05, 0.15, 0.3],
+            cv=3,
+        ).frame.set_index("epsilon")
+        for way in ("classifier", "distribution")
+    }
+    best = None
+    for way, epsilon in product(found, [0.05, 0.15, 0.3]):
+        row = found[way].loc[epsilon]
+        bound = row["equal_opportunity"]
+        if rule == "one_se":
+            bound += row["equal_opportunity_se"]
+        of_table = model.table_.query("enforce == @way and epsilon == @epsilon").iloc[0]
+        assert of_table["bound"] == pytest.approx(bound)
+        assert of_table["meets"] == (bound <= 0.15)
+        if bound <= 0.15 and (best is None or row["accuracy"] > best):
+            best = row["accuracy"]
+    assert model.best_score_ == pytest.approx(best)
+    direct = clone(QUICK).set_params(**model.best_params_)
+    direct.fit(X, Y, sensitive_features=GROUPS)
+    np.testing.assert_array_equal(model.decision_function(X), direct.decision_function(X))
+    np.testing.assert_array_equal(model.predict_proba(X), direct.predict_proba(X))
+    assert "the best score of the" in model.reason_
+    assert model.held_out_ is None
+
+
+def test_the_upper_bound_is_of_the_kept_model_on_rows_it_has_not_seen():
+    model = chooser(0.3, rule="upper", epsilons=np.linspace(0.01, 0.5, 8))
+    model.fit(X, Y, sensitive_features=GROUPS)
+    held_out = np.isin(np.arange(len(Y)), model.held_out_)
+    assert held_out.mean() == pytest.approx(0.3, abs=0.01)
+    direct = clone(QUICK).set_params(**model.best_params_)
+    direct.fit(X[~held_out], Y[~held_out], sensitive_features=GROUPS[~held_out])
+    np.testing.assert_array_equal(model.decision_function(X), direct.decision_function(X))
+    predicted = model.predict(X[held_out])
+    bound = gap_upper_bound(
+        Y[held_out], predicted, GROUPS[held_out], "equal_opportunity", model.confidence
+    )
+    kept = model.table_.query("epsilon == @model.best_params_['epsilon']")
+    kept = kept[kept["enforce"] == model.best_params_["enforce"]].iloc[0]
+    assert kept["bound"] == pytest.approx(bound)
+    assert kept["score"] == accuracy_score(Y[held_out], predicted)
+
+
+def test_bounds_are_looked_at_in_the_order_of_the_training_gaps():
+    model = chooser(0.25, rule="upper", epsilons=np.linspace(0.01, 0.5, 8))
+    model.fit(X, Y, sensitive_features=GROUPS)
+    table = model.table_
+    assert (np.diff(table["training_gap"]) >= 0).all()
+    passed = (table["bound"] <= 0.25).to_numpy()
+    np.testing.assert_array_equal(table["meets"], np.logical_and.accumulate(passed))
+    assert (table["bound"] >= table["gap"]).all()
+    assert 0 < table["meets"].sum() < len(table)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nothing_meets_the_target(rule):
+    model = chooser(0.0, rule=rule, epsilons=[0.1, 0.2])
+    with pytest.raises(ValueError, match=r"none of 4 candidates meets max_gap=0; the nearest is"):
+        model.fit(X, Y, sensitive_features=GROUPS)
+    assert not hasattr(model, "best_estimator_")
+    model.set_params(if_none="nearest")
+    with pytest.warns(UserWarning, match="none of 4 candidates meets"):
+        model.fit(X, Y, sensitive_features=GROUPS)
+    assert not model.met_
+    nearest = model.table_["bound"].idxmin()
+    assert model.best_params_["epsilon"] == model.table_["epsilon"][nearest]
+
+
+def test_a_bound_that_does_not_count_says_why(monkeypatch):
+    """The first in order fails, a later one would pass."""
+    from fairproj import _cv
+
+    bounds = iter([0.3, 0.1])
+    monkeypatch.setattr(_cv, "gap_upper_bound", lambda *arguments: next(bounds))
+    gaps = iter([0.0, 0.01, 0.0, 0.02])
+    monkeypatch.setattr(_cv._Measure, "_gap", lambda *arguments: next(gaps))
+    model = chooser(0.2, rule="upper", epsilons=[0.1, 0.2], enforce="classifier")
+    with pytest.raises(ValueError, match=r"does not count because 0\.300"):
+        model.fit(X, Y, sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("metric", ["demographic_parity", "false_positive_rate", "equalized_odds"])
+def test_every_gap_is_what_is_enforced(metric, rule):
+    model = chooser(0.9, metric=metric, rule=rule, epsilons=[0.1], cv=2)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    assert model.score(X, Y) > 0.6
+    name = model.best_estimator_.constraints
+    assert name == ("false_positive_rate_parity" if metric == "false_positive_rate" else metric)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nested_in_cross_validation_and_search(rule):
+    frame = pd.DataFrame(X, columns=["merit", "tells"]).assign(sex=GROUPS)
+    inner = FairProjClassifier(n_estimators=5, sensitive_columns="sex")
+    model = FairProjClassifierCV(0.6, estimator=inner, rule=rule, cv=2, epsilons=[0.05, 0.2])
+    scores = cross_validate(model, frame, Y, cv=3, error_score="raise")["test_score"]
+    assert (scores > 0.6).all()
+    grid = {"max_gap": [0.5, 0.6], "estimator__max_depth": [1, 2]}
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(frame, Y)
+    assert search.best_estimator_.met_
+    assert list(search.best_estimator_.feature_names_in_) == ["merit", "tells"]
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = chooser(0.6, rule=rule, cv=2, epsilons=[0.1])
+        routed.set_fit_request(sensitive_features=True)
+        found = cross_validate(
+            routed, X, Y, cv=2, params={"sensitive_features": GROUPS}, error_score="raise"
+        )
+    assert (found["test_score"] > 0.6).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_results_of_the_choice_do_not_depend_on_jobs(rule):
+    one, two = (
+        chooser(0.5, rule=rule, cv=2, epsilons=[0.1, 0.3], n_jobs=jobs).fit(
+            X, Y, sensitive_features=GROUPS
+        )
+        for jobs in (1, 2)
+    )
+    pd.testing.assert_frame_equal(one.table_, two.table_)
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_an_interrupted_choice_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    from fairproj import _cv
+
+    calls = []
+    original = _cv._fits
+
+    def stop(*arguments):
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(_cv, "_fits", stop)
+    memory = joblib.Memory(tmp_path, verbose=0)
+    model = chooser(0.5, epsilons=[0.1, 0.3], memory=memory)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y, sensitive_features=GROUPS)
+    model.fit(X, Y, sensitive_features=GROUPS)
+    assert len(calls) == 3 + 1 + 3  # done, interrupted, what was left of 3 folds and 2 ways
+    plain = chooser(0.5, epsilons=[0.1, 0.3]).fit(X, Y, sensitive_features=GROUPS)
+    pd.testing.assert_frame_equal(model.table_, plain.table_)
+
+
+def test_weights_count_like_rows():
+    weight = np.where(GROUPS == 1, 2, 1)
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    repeated = np.repeat(np.arange(len(Y)), weight)
+    tests = [np.flatnonzero(np.isin(repeated, test)) for _, test in folds]
+    weighted = chooser(0.5, cv=folds, epsilons=[0.1, 0.3])
+    weighted.fit(X, Y, sensitive_features=GROUPS, sample_weight=weight)
+    counted = chooser(0.5, cv=[tests, tests[::-1]], epsilons=[0.1, 0.3])
+    counted.set_params(cv=[(tests[1], tests[0]), (tests[0], tests[1])])
+    counted.fit(X[repeated], Y[repeated], sensitive_features=GROUPS[repeated])
+    columns = ["epsilon", "enforce", "score", "gap"]
+    pd.testing.assert_frame_equal(weighted.table_[columns], counted.table_[columns])
+
+
+@pytest.mark.filterwarnings("ignore:some groups have fewer")
+def test_text_labels_a_template_that_holds_out_and_a_bar(capsys):
+    data = load_german()
+    template = FairProjClassifier(
+        n_estimators=5, pos_label="bad", validation_fraction=0.5, random_state=0, warm_start=True
+    )
+    model = chooser(0.5, estimator=template, verbose=True, epsilons=0.2)
+    model.set_params(scoring=make_scorer(f1_score, pos_label="bad", zero_division=0.0))
+    model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    assert set(model.predict(data.data)) <= set(data.target)
+    assert "candidates" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="does not know which of the labels"):
+        model.set_params(scoring="f1").fit(
+            data.data, data.target, sensitive_features=data.sensitive_features
+        )
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"estimator": LogisticRegression()}, "must be a FairProjClassifier, got Logistic"),
+        ({"estimator": FairProjClassifier}, "got the class FairProjClassifier rather than"),
+        ({"enforce": ["weights"]}, "must name 'classifier', 'distribution' or both"),
+        ({"enforce": []}, "must name 'classifier', 'distribution' or both"),
+        ({"metric": "accuracy"}, "metric"),
+        ({"rule": "best"}, "rule"),
+        ({"epsilons": []}, "epsilons is empty"),
+        ({"cv": RepeatedKFold(n_splits=2)}, "test no row twice"),
+        ({"cv": list(KFold(3).split(X))[:1]}, "needs two folds"),
+    ],
+)
+def test_choices_that_cannot_be_made(settings, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        chooser(0.3, **settings).fit(X, Y, sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ({"sensitive_features": None}, "a gap needs groups; pass fit"),
+        ({"sensitive_features": np.zeros(len(Y))}, "holds one group only"),
+        ({"sensitive_features": GROUPS[:5]}, "5"),
+        ({"sensitive_features": GROUPS, "sample_weight": np.ones(len(Y))}, "no sample_weight"),
+        ({"sensitive_features": np.arange(len(Y)) == 0}, "a group has one row"),
+    ],
+)
+def test_rows_that_cannot_be_chosen_on(rows, words):
+    with pytest.raises(ValueError, match=words):
+        chooser(0.3, rule="upper").fit(X, Y, **rows)
+
+
+# A population of which everything is known
+
+POPULATION = make_population()
+TARGET = 0.12
+
+
+def test_the_known_frontier_agrees_with_a_large_sample_and_with_a_search():
+    rng = np.random.default_rng(0)
+    predicts = rng.integers(2, size=len(POPULATION.share))
+    rows = dict(zip(map(tuple, POPULATION.X), predicts, strict=True))
+    features, y, groups = POPULATION.sample(200_000, 0)
+    predicted = np.array([rows[tuple(row)] for row in features])
+    assert POPULATION.accuracy(predicts) == pytest.approx(np.mean(y == predicted), abs=0.005)
+    gap = equal_opportunity_difference(y, predicted, sensitive_features=groups)
+    assert POPULATION.gap(predicts) == pytest.approx(gap, abs=0.01)
+    # Group thresholds on the chance of label 1 are optimal up to ties; search them all.
+    best = 0.0
+    for low, high in product(np.linspace(0, 1, 60), repeat=2):
+        chosen = POPULATION.positive > np.where(POPULATION.groups == 0, low, high)
+        if POPULATION.gap(chosen) <= TARGET:
+            best = max(best, POPULATION.accuracy(chosen))
+    assert best <= POPULATION.best_accuracy(TARGET) <= best + 0.01
+
+
+def runs_above_the_target(rule, repetitions):
+    """Of so many samples, in how many a model was chosen, and chosen above the target."""
+    chosen = above = 0
+    for seed in range(repetitions):
+        rows = POPULATION.sample(6000, seed)
+        model = FairProjClassifierCV(
+            TARGET,
+            estimator=FairProjClassifier(n_estimators=15),
+            rule=rule,
+            confidence=0.9,
+            cv=3,
+            enforce=["classifier"],
+            epsilons=[0.02, 0.05, 0.08, 0.12, 0.16],
+            if_none="nearest",
+            random_state=seed,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(rows[0], rows[1], sensitive_features=rows[2])
+        predicts = model.predict(POPULATION.X)
+        gap = POPULATION.gap(predicts)
+        assert POPULATION.accuracy(predicts) <= POPULATION.best_accuracy(gap) + 1e-9
+        chosen += model.met_
+        above += model.met_ and gap > TARGET
+    return chosen, above
+
+
+def test_the_chosen_models_true_gap_meets_the_target_as_often_as_stated():
+    repetitions = 60
+    allowed = stats.binom.ppf(0.95, repetitions, 0.1)
+    chosen, above = runs_above_the_target("upper", repetitions)
+    assert chosen >= repetitions / 2, "too few choices to say anything"
+    assert above <= 0.1 * chosen
+    chosen, above = runs_above_the_target("mean", repetitions)
+    assert above > allowed, "the control should fail, or the test shows nothing"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Collection, Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from fairproj._classifier import FairProjClassifier
+from fairproj._splits import FairStratifiedKFold
 from fairproj._validation import take_rows
 
 GAPS = ("equal_opportunity", "demographic_parity", "false_positive_rate", "equalized_odds")
@@ -32,10 +35,12 @@ def bins_once(estimator: Any, varied: Collection[str]) -> bool:
 
 
 def path(
-    estimator: Any, train: tuple[Any, Any, Any], settings: Sequence[dict[str, Any]]
+    estimator: Any, X: Any, y: Any, with_rows: dict[str, Any], settings: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Any, float]]:
-    """A fitted model for each setting, and the seconds that it took."""
-    X, y, groups = train
+    """A fitted model for each setting, and the seconds that it took.
+
+    ``with_rows`` is what fit takes beside X and y.
+    """
     engines: list[Any] = []
     varied = {name for setting in settings for name in setting}
     for setting in settings:
@@ -43,8 +48,17 @@ def path(
         if bins_once(estimator, varied):
             model._engines = engines
         start = time.perf_counter()
-        model.fit(X, y, sensitive_features=groups)
+        model.fit(X, y, **with_rows)
         yield model, time.perf_counter() - start
+
+
+def folds_of(cv: Any, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
+    """Training and test rows of each fold; a number means `FairStratifiedKFold`."""
+    if isinstance(cv, Integral):
+        cv = FairStratifiedKFold(int(cv))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+        return list(cv.split(X, y, groups) if hasattr(cv, "split") else cv)
 
 
 def take(part: Any, rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Fits along epsilon: the frontier of score and gap, and splits that keep groups and labels."""
+"""Fits along epsilon: the frontier of score and gap, a model that meets a target, and splits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import joblib
@@ -17,13 +16,15 @@ from numpy.typing import NDArray
 from sklearn import metrics as sklearn_metrics
 
 from fairproj import metrics
-from fairproj._path import GAPS, bins_once, path, take
+from fairproj._cv import FairProjClassifierCV
+from fairproj._path import GAPS, bins_once, folds_of, path, take
 from fairproj._plots import new_axes
 from fairproj._progress import time_bar
 from fairproj._splits import FairStratifiedKFold, fair_train_test_split
 from fairproj._validation import split_sensitive_columns
 
 __all__ = [
+    "FairProjClassifierCV",
     "FairStratifiedKFold",
     "Frontier",
     "fair_train_test_split",
@@ -178,6 +179,7 @@ def fairness_frontier(
     values = np.atleast_1d(np.asarray(epsilons)).tolist()
     if not values:
         raise ValueError("epsilons is empty; give at least one value to try")
+    _check_estimator(estimator)
     if parameter not in estimator.get_params():
         raise ValueError(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that takes "
@@ -186,7 +188,7 @@ def fairness_frontier(
     groups = sensitive_features
     if groups is None and getattr(estimator, "sensitive_columns", None) is not None:
         groups = split_sensitive_columns(X, estimator.sensitive_columns)[1]
-    folds = _folds(cv, X, y, groups)
+    folds = folds_of(cv, X, y, groups)
     if pos_label is None:
         pos_label = getattr(estimator, "pos_label", None)
     data = (X, y, sensitive_features, groups)
@@ -216,10 +218,19 @@ def fairness_frontier(
     return Frontier(fits, parameter, name or type(estimator).__name__)
 
 
-def _folds(cv: Any, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
-    if isinstance(cv, Integral):
-        cv = FairStratifiedKFold(int(cv))
-    return list(cv.split(X, y, groups) if hasattr(cv, "split") else cv)
+def _check_estimator(estimator: Any) -> None:
+    name = getattr(estimator, "__name__", type(estimator).__name__)
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"estimator must be a scikit-learn classifier, not {name} itself; pass an object, for "
+            "example FairProjClassifier()"
+        )
+    parameters = inspect.signature(estimator.fit).parameters.values()
+    if not any(p.name == "sensitive_features" or p.kind is p.VAR_KEYWORD for p in parameters):
+        raise TypeError(
+            f"{name}.fit takes no sensitive_features, so there is nothing to vary; wrap it in one "
+            "of fairproj.baselines, or use FairProjClassifier(estimator=...)"
+        )
 
 
 def _fold(
@@ -235,9 +246,10 @@ def _fold(
     train, test = (tuple(take(part, rows) for part in data) for rows in split)
     found = []
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="no useful round")  # the table tells
+        warnings.filterwarnings("ignore", message="no (useful )?round")  # the table tells
         settings = [{parameter: value} for value in values]
-        fits = path(estimator, train[:3], settings)
+        X, y, given, _ = train
+        fits = path(estimator, X, y, {"sensitive_features": given}, settings)
         for value, (model, seconds) in zip(values, fits, strict=True):
             scores = _measure(model, test, pos_label)
             found.append({parameter: value, "fold": fold, **scores, "seconds": seconds})
