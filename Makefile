@@ -24,9 +24,10 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/frontier.py --fresh
 
-bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the study of the closed loop: half an hour
+bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the studies of the closed loop and of the choice: an hour
 	$(BIN)/python benchmarks/quality.py --fresh
 	$(BIN)/python benchmarks/quality.py --study --fresh
+	$(BIN)/python benchmarks/selection.py --fresh
 
 reproduce: $(VENV)/.reproduce  ## run the paper's experiments anew, into docs/: some twenty minutes
 	$(BIN)/fairproj reproduce --fresh --output docs/reproduction
