@@ -19,10 +19,10 @@ from lightgbm import LGBMClassifier
 from matplotlib.figure import Figure
 
 from fairproj import FairProjClassifier
+from fairproj._files import write
 from fairproj.baselines import AdaFair, ExponentiatedGradient, Reweighing, ThresholdOptimizer
 from fairproj.experiments._data import prepare, split
 from fairproj.experiments._plan import Features
-from fairproj.experiments._run import write
 from fairproj.experiments._tables import DATASETS, markdown
 from fairproj.selection import Frontier, fairness_frontier
 

@@ -18,9 +18,9 @@ import joblib
 import pandas as pd
 
 from fairproj import FairProjClassifier
+from fairproj._files import write
 from fairproj._progress import time_bar
 from fairproj.experiments._population import make_population
-from fairproj.experiments._run import write
 from fairproj.experiments._tables import markdown
 from fairproj.selection import FairProjClassifierCV
 

@@ -8,6 +8,7 @@ from fairproj._projection import Projection, project
 from fairproj._rounds import History, Round, StopReason
 from fairproj._versions import show_versions
 from fairproj.audit import FairnessReport, fairness_report
+from fairproj.persistence import ModelFileError, load
 
 __version__ = "0.1.0"
 
@@ -17,6 +18,7 @@ __all__ = [
     "FairProjClassifier",
     "FairnessReport",
     "History",
+    "ModelFileError",
     "Projection",
     "Round",
     "StopReason",
@@ -25,6 +27,7 @@ __all__ = [
     "constraints",
     "datasets",
     "fairness_report",
+    "load",
     "metrics",
     "plot_dynamics",
     "project",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -148,6 +149,8 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _encoder: FeatureEncoder
     _facts: RunFacts
     _sensitive_columns: list[Any]
+    _stream: np.random.RandomState
+    metadata_: dict[str, Any]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "constraints": "no_validation",
@@ -473,7 +476,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _random_stream(self, before: Any) -> np.random.RandomState:
         """Random numbers that go on where those of an earlier run ended."""
         if before is None:
-            self._stream: np.random.RandomState = check_random_state(self.random_state)
+            self._stream = check_random_state(self.random_state)
         return self._stream
 
     def _chooser(self, sample: Sample, rounds: list[Round], watch: Watch | None) -> Chooser:
@@ -546,6 +549,15 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._fitted("to_matrix")
         return self._matrix(X)
+
+    def save(self, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the fitted model to a file that `fairproj.load` opens safely; no pickle is used.
+
+        See `fairproj.persistence.save`.
+        """
+        from fairproj.persistence import save
+
+        save(self, path, metadata=metadata)
 
     def decision_function(self, X: Any) -> Array:
         """The margin f(x) = sum_t vote_t h_t(x); above zero speaks for ``classes_[1]``."""

@@ -76,6 +76,23 @@ class FeatureEncoder:
         return matrix
 
     @property
+    def learnt(self) -> tuple[list[Any], dict[int, NDArray[Any]], NDArray[np.bool_]]:
+        """Columns, categories by position, and which columns had missing values."""
+        found = {position: index.to_numpy() for position, index in self._categories.items()}
+        return self._names, found, self._had_missing
+
+    @classmethod
+    def from_learnt(
+        cls, names: list[Any], categories: dict[int, NDArray[Any]], had_missing: NDArray[np.bool_]
+    ) -> FeatureEncoder:
+        """An encoder for new rows only, as `learnt` tells."""
+        encoder = cls(None, max((len(values) for values in categories.values()), default=0))
+        encoder._names = names
+        encoder._categories = {at: pd.Index(values) for at, values in categories.items()}
+        encoder._had_missing = had_missing
+        return encoder
+
+    @property
     def categories(self) -> dict[int, list[Any]]:
         """Positions of the columns that hold category codes, with the categories in code order."""
         return {position: index.tolist() for position, index in self._categories.items()}

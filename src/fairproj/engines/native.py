@@ -45,6 +45,20 @@ def blocks(text: str) -> list[str]:
     return _TREES.split(text[: text.index(_END)])[1:]
 
 
+def without_footer(text: str) -> str:
+    """Header and trees, which is all that predictions depend on."""
+    return text[: text.index(_END)] + _END + "\n"
+
+
+def with_footer(text: str, categories: Sequence[Sequence[Any]]) -> str:
+    """The way back; what LightGBM says of its training parameters is gone."""
+    return f"{text}\npandas_categorical:{_as_json(categories)}\n"
+
+
+def _as_json(categories: Sequence[Sequence[Any]]) -> str:
+    return json.dumps([list(c) for c in categories] or None, default=str)
+
+
 def constant_block(n_rows: int) -> str:
     """A tree of one leaf, to be folded like the others."""
     return _CONSTANT.format(count=n_rows)
@@ -80,9 +94,7 @@ def assemble(text: str, trees: Sequence[str], categories: Sequence[Sequence[Any]
     if categories:
         footer = re.sub(
             r"^pandas_categorical:.*$",
-            lambda _: (
-                f"pandas_categorical:{json.dumps([list(c) for c in categories], default=str)}"
-            ),
+            lambda _: f"pandas_categorical:{_as_json(categories)}",
             footer,
             flags=re.MULTILINE,
         )

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from fairproj._files import write
 from fairproj._plots import matplotlib
 from fairproj._rounds import History
 from fairproj.baselines._fairlearn import fairlearn
 from fairproj.experiments import _figures as figures
 from fairproj.experiments import _tables as tables
 from fairproj.experiments._claims import RIVALS, at_the_same_gap, claims, gap_differences
-from fairproj.experiments._run import Results, write
+from fairproj.experiments._run import Results
 from fairproj.experiments._study import study_parts
 
 _FEW = "**A quick run: with so few splits, differences and verdicts mean next to nothing.**\n\n"

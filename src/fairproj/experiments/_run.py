@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ import pandas as pd
 from sklearn.metrics import accuracy_score
 
 from fairproj import metrics
+from fairproj._files import write
 from fairproj._versions import versions
 from fairproj.experiments import _methods
 from fairproj.experiments._data import split
@@ -183,10 +183,3 @@ def discard(folder: Path) -> None:
     """Forget the results of an earlier run; tables and figures will be drawn anew."""
     for name in ("results.csv", "dynamics.json", "plan.json"):
         (folder / name).unlink(missing_ok=True)
-
-
-def write(path: Path, text: str) -> None:
-    """A file is there whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, "utf-8")
-    os.replace(partial, path)

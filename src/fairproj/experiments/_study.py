@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairproj._files import write
 from fairproj.experiments import _tables as tables
 from fairproj.experiments._plan import published
-from fairproj.experiments._run import Results, write
+from fairproj.experiments._run import Results
 
 _PLAIN = {"AdaBoost, own engine": "AdaBoost", "Reweighing, own engine": "Reweighing"}
 

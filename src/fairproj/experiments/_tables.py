@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairproj._files import write
 from fairproj.experiments._plan import published
-from fairproj.experiments._run import write
 
 DATASETS = {"adult": "Adult (sex)", "german": "German (sex)", "compas": "COMPAS (race)"}
 GAPS = {"equal_opportunity": "EOpp gap", "demographic_parity": "DP gap"}

@@ -129,18 +129,18 @@ def verdict(content: Content) -> str:
 
 
 def _data(found: FairnessReport, labels: Any, positive: Any, source: Source) -> Content:
-    rates = found.rates
-    everyone = rates[rates["rate"] == "selection_rate"].set_index("group")["n"]
-    positives = rates[rates["rate"] == "true_positive_rate"].set_index("group")["n"]
+    wide = found.rates.pivot_table(index="group", columns="rate", values="n", sort=False)
     groups = [
         {
-            "group": group,
+            "group": str(group),
             "rows": int(rows),
-            "share": float(rows / everyone.sum()),
-            "positives": int(positives[group]),
-            "positive_share": float(positives[group] / rows),
+            "share": float(rows / len(labels)),
+            "positives": int(positives),
+            "positive_share": float(positives / rows),
         }
-        for group, rows in everyone.items()
+        for group, rows, positives in zip(
+            wide.index, wide["selection_rate"], wide["true_positive_rate"], strict=True
+        )
     ]
     return {
         "name": source.data,

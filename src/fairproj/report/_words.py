@@ -59,28 +59,23 @@ def sentences(content: dict[str, Any]) -> list[str]:
     )
     limit = target["max_gap"]
     closing = {
-        "met": lambda: (
-            f"The target, at most {points(limit)}, is met: the whole range is within it."
-        ),
-        "not met": lambda: (
-            f"The target, at most {points(limit)}, is not met: the whole range is above it."
-        ),
-        "undecided": lambda: (
-            f"Whether the target, at most {points(limit)}, is met cannot be "
-            f"decided from these rows: the measured gap is {_side(gap['estimate'], limit)}, but the "
-            "range reaches to both sides. More rows would narrow it."
-        ),
-        "no target": lambda: "No target was named, so nothing is judged here.",
-    }[content["verdict"]]
-    return [*found, closing()]
+        "met": "is met: the whole range is within it.",
+        "not met": "is not met: the whole range is above it.",
+        "undecided": f"can be neither confirmed nor ruled out from these rows: the measured gap is "
+        f"{_side(gap['estimate'], limit)}, but the range reaches to both sides. More rows would "
+        "narrow it.",
+    }
+    if limit is None:
+        return [*found, "No target was named, so nothing is judged here."]
+    return [*found, f"The target, at most {points(limit)}, {closing[content['verdict']]}"]
 
 
 def _which(data: dict[str, Any]) -> str:
     return f" ({data['which']})" if data["which"] else ""
 
 
-def _side(gap: float, limit: float) -> str:
-    return "within it" if gap <= limit else "above it"
+def _side(gap: float, limit: float | None) -> str:
+    return "within it" if limit is None or gap <= limit else "above it"
 
 
 def points(value: float) -> str:
@@ -160,9 +155,9 @@ def certificate(found: Certificate | ClosedLoopCertificate) -> list[str]:
         f"and the model errs on {percent(found.train_error)} of the training rows."
     )
     cost = (
-        "What fairness cost: on the weights that accuracy alone would choose, a learner's edge over "
-        f"guessing is at most {found.mean_fairness_cost:.3f} smaller than on the balanced ones it "
-        f"was trained on (on average); these differ by a distance of {found.mean_tv:.3f}, where 0 "
-        "is none and 1 is all."
+        "What fairness cost: on the weights that accuracy alone would choose, a learner's edge "
+        f"over guessing is at most {found.mean_fairness_cost:.3f} smaller than on the balanced "
+        "ones it was trained on (on average); the two differ by a distance of "
+        f"{found.mean_tv:.3f}, where 0 is none and 1 is all."
     )
     return [rounds, loss, cost]

@@ -1,0 +1,202 @@
+"""Whether a text is a LightGBM model of the kind that this library writes.
+
+Apart from `native` because it trusts nothing: LightGBM reads a model without looking twice, and a
+damaged or hostile one can end the process. What passes here has the expected lines in the expected
+order, arrays of the expected lengths, and in every tree each node reached once from the root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairproj._validation import Array
+
+MOST_TREES = 1_000_000
+_MOST_LEAVES = 1 << 17  # LightGBM's own limit
+_MOST_WORDS = 1 << 24  # sets of categories are bits in words
+_NUMBERS = re.compile(r"[0-9eE+. -]*")
+_INTEGERS = re.compile(r"[0-9 -]*")
+_INFO = re.compile(r"none|\[[^\s\[\]]+:[^\s\[\]]+\]|-?\d+(:-?\d+)*")
+_CATEGORICAL, _MISSING_BITS = 1, 12
+_OF_SPLITS = {
+    "split_feature": True,
+    "split_gain": False,
+    "threshold": False,
+    "decision_type": True,
+    "left_child": True,
+    "right_child": True,
+}
+_OF_LEAVES = {"leaf_value": False, "leaf_weight": False, "leaf_count": True}
+_OF_NODES = {"internal_value": False, "internal_weight": False, "internal_count": True}
+
+
+class NotAModelError(ValueError):
+    """Says what was found instead."""
+
+
+def check(text: str, n_features: int, n_trees: int) -> None:
+    """Raise `NotAModelError` unless ``text`` holds so many trees over so many features."""
+    lines = iter(text.split("\n"))
+    _header(lines, n_features, n_trees)
+    sizes = _integers(_field(next(lines, ""), "tree_sizes"), n_trees, "tree_sizes")
+    _expect(next(lines, None), "")
+    found = [_tree(lines, number, n_features) for number in range(n_trees)]
+    if found != sizes.tolist():
+        raise NotAModelError("tree_sizes does not tell the sizes of the trees")
+    _expect(next(lines, None), "end of trees")
+    if "".join(lines).strip():
+        raise NotAModelError("there is text after the trees")
+
+
+def _header(lines: Iterator[str], n_features: int, n_trees: int) -> None:
+    if not 1 <= n_trees <= MOST_TREES:
+        raise NotAModelError(f"{n_trees} trees are declared, and 1 to {MOST_TREES:,} are allowed")
+    for line in (
+        "tree",
+        "version=v4",
+        "num_class=1",
+        "num_tree_per_iteration=1",
+        "label_index=0",
+        f"max_feature_idx={n_features - 1}",
+        "objective=binary sigmoid:2",
+    ):
+        _expect(next(lines, None), line)
+    names = _field(next(lines, ""), "feature_names").split(" ")
+    infos = _field(next(lines, ""), "feature_infos").split(" ")
+    if len(names) != n_features or len(set(names)) != n_features or not all(names):
+        raise NotAModelError(f"feature_names must hold {n_features} different names")
+    if len(infos) != n_features or not all(map(_INFO.fullmatch, infos)):
+        raise NotAModelError(f"feature_infos must describe {n_features} features")
+
+
+def _tree(lines: Iterator[str], number: int, n_features: int) -> int:
+    """Check one tree and tell how many bytes it takes."""
+    block = _Block(lines)
+    _expect(block.value("Tree"), str(number))
+    n_leaves, n_cat = (int(block.integers(name, 1)[0]) for name in ("num_leaves", "num_cat"))
+    if not 1 <= n_leaves <= _MOST_LEAVES or not 0 <= n_cat < n_leaves:
+        raise NotAModelError(
+            f"tree {number} declares {n_leaves} leaves and {n_cat} splits by category"
+        )
+    lengths = ((_OF_SPLITS, n_leaves - 1), (_OF_LEAVES, n_leaves), (_OF_NODES, n_leaves - 1))
+    found = {
+        name: block.integers(name, length) if whole else block.floats(name, length)
+        for fields, length in lengths
+        for name, whole in fields.items()
+    }
+    if n_cat:
+        _categories(block, number, n_cat)
+    _expect(block.value("is_linear"), "0")
+    _expect(block.value("shrinkage"), "1")
+    _expect(block.line(), "")
+    _expect(block.line(), "")
+    _splits(found, number, n_features, n_cat)
+    _every_node_once(found["left_child"], found["right_child"], number)
+    return block.size
+
+
+class _Block:
+    """Reads the lines of a tree and counts their bytes."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self.size = 0
+
+    def line(self) -> str | None:
+        line = next(self._lines, None)
+        self.size += len((line or "").encode()) + 1
+        return line
+
+    def value(self, name: str) -> str:
+        return _field(self.line() or "", name)
+
+    def integers(self, name: str, length: int) -> NDArray[np.int64]:
+        return _integers(self.value(name), length, name)
+
+    def floats(self, name: str, length: int) -> Array:
+        return _floats(self.value(name), length, name)
+
+
+def _categories(block: _Block, number: int, n_cat: int) -> None:
+    boundaries = block.integers("cat_boundaries", n_cat + 1)
+    n_words = int(boundaries[-1])
+    if boundaries[0] != 0 or (np.diff(boundaries) < 1).any() or n_words > _MOST_WORDS:
+        raise NotAModelError(f"tree {number} has impossible cat_boundaries")
+    words = block.integers("cat_threshold", n_words)
+    if ((words < 0) | (words >= 1 << 32)).any():
+        raise NotAModelError(f"tree {number} has an impossible cat_threshold")
+
+
+def _splits(found: dict[str, Any], number: int, n_features: int, n_cat: int) -> None:
+    feature, kind, threshold = found["split_feature"], found["decision_type"], found["threshold"]
+    if ((feature < 0) | (feature >= n_features)).any():
+        raise NotAModelError(f"tree {number} splits a feature that the model does not have")
+    kind = kind.astype(np.int64)
+    if ((kind < 0) | (kind > 15) | (kind & _MISSING_BITS == _MISSING_BITS)).any():
+        raise NotAModelError(f"tree {number} has an unknown decision_type")
+    by_category = threshold[kind & _CATEGORICAL == _CATEGORICAL]
+    if sorted(by_category.tolist()) != list(range(n_cat)):
+        raise NotAModelError(
+            f"tree {number} does not use each of its {n_cat} sets of categories once"
+        )
+
+
+def _every_node_once(left: Any, right: Any, number: int) -> None:
+    """From the root, every split and every leaf is reached once: no cycle, nothing out of range."""
+    n_splits = len(left)
+    seen = np.zeros(2 * n_splits + 1, dtype=bool)  # splits, then leaves
+    todo = [0] if n_splits else []
+    seen[:1] = True
+    while todo:
+        node = todo.pop()
+        for child in (int(left[node]), int(right[node])):
+            place = child if child >= 0 else n_splits + ~child
+            if not (child < n_splits and place < len(seen)) or seen[place]:
+                raise NotAModelError(f"tree {number} is not a tree: node {node} leads to {child}")
+            seen[place] = True
+            if child >= 0:
+                todo.append(child)
+    if n_splits and not seen.all():
+        raise NotAModelError(f"tree {number} has nodes that cannot be reached")
+
+
+def _field(line: str, name: str) -> str:
+    key, equals, value = line.partition("=")
+    if key != name or not equals:
+        raise NotAModelError(f"a line {name}=... is expected, found {line[:40]!r}")
+    return value
+
+
+def _expect(line: str | None, wanted: str) -> None:
+    if line != wanted:
+        found = "the end" if line is None else repr(line[:40])
+        raise NotAModelError(f"{wanted!r} is expected, found {found}")
+
+
+def _floats(text: str, length: int, name: str) -> Array:
+    found: Array = _parsed(text, length, name, _NUMBERS, float)
+    if not np.isfinite(found).all():
+        raise NotAModelError(f"{name} holds a number that is not finite")
+    return found
+
+
+def _integers(text: str, length: int, name: str) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = _parsed(text, length, name, _INTEGERS, np.int64)
+    return found
+
+
+def _parsed(text: str, length: int, name: str, grammar: re.Pattern[str], kind: type) -> Any:
+    words = text.split(" ") if text else []
+    if len(words) != length:
+        raise NotAModelError(f"{name} holds {len(words)} numbers, and {length} are expected")
+    try:
+        if not grammar.fullmatch(text):
+            raise ValueError
+        return np.array(words, dtype=kind)
+    except (ValueError, OverflowError):
+        raise NotAModelError(f"{name} holds what is no number") from None
