@@ -5,8 +5,8 @@ Apart from the frontier because it decides, and says how sure one can be of the 
 
 from __future__ import annotations
 
+import pickle
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -18,18 +18,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from fairproj import metrics
+from fairproj._cells import Cells
 from fairproj._classifier import FairProjClassifier
-from fairproj._path import GAPS, folds_of, path, take
+from fairproj._path import GAPS, bins_once, fit_one, folds_of
 from fairproj._progress import time_bar
+from fairproj._splits import check_parts, take
 from fairproj._validation import (
     Array,
     check_groups,
     check_labels,
     check_lengths,
+    check_weights,
     split_sensitive_columns,
 )
 from fairproj.audit import gap_upper_bound
@@ -53,7 +57,8 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
     ``"one_se"``
         The mean gap of the folds plus one standard error is at most ``max_gap``. The best candidate
         is fitted again on all rows. Nothing is proved of that model; how often its true gap met the
-        target in simulations is in the documentation.
+        target in simulations is in the documentation. (A fold's gap is a largest less a smallest
+        rate, so noise makes it larger rather than smaller.)
     ``"upper"``
         Candidates are fitted once, without a held-out part of the rows. An exact upper bound of the
         gap on that part must be at most ``max_gap``. Candidates are looked at in the order of their
@@ -63,7 +68,7 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         ``1 - confidence``, whatever the data, if rows are independent. The kept model is the one
         that was judged: it is not fitted again.
     ``"mean"``
-        The mean gap of the folds. The true gap is then above the target about as often as not.
+        The mean gap of the folds; the true gap is then above the target more often still.
 
     Among the candidates that meet the target the best score wins, then the smallest gap.
 
@@ -201,9 +206,10 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         -------
         self
         """
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a fit that fails must not leave an older model
         templates = self._templates()
-        groups = self._groups(X, y, sensitive_features, sample_weight, templates[0])
-        data = _Data(X, y, sensitive_features, groups, sample_weight)
+        data = self._data(X, y, sensitive_features, sample_weight, templates[0])
         splits = self._splits(data)
         settings = [self._epsilons(template.enforce) for template in templates]
         found = self._tried(templates, settings, data, splits)
@@ -221,7 +227,6 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             self.best_estimator_ = winner.fit(X, y, **data.with_rows())
         self.held_out_ = splits[0][1] if self.rule == "upper" else None
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
         return self
@@ -234,7 +239,7 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
                 f"estimator must be a FairProjClassifier, got {_called(template)}; for other "
                 "methods look at fairness_frontier"
             )
-        ways = [self.enforce] if isinstance(self.enforce, str) else list(self.enforce)
+        ways = [self.enforce] if isinstance(self.enforce, str) else list(map(str, self.enforce))
         if not ways or set(ways) - set(WAYS) or len(ways) > len(set(ways)):
             raise ValueError(
                 f"enforce={self.enforce!r} must name 'classifier', 'distribution' or both"
@@ -250,27 +255,31 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             found.append(of_way)
         return found
 
-    def _groups(self, X: Any, y: Any, given: Any, sample_weight: Any, template: Any) -> Any:
-        """The groups as they came, after a look at whether a choice can be made at all."""
+    def _data(self, X: Any, y: Any, given: Any, sample_weight: Any, template: Any) -> _Data:
+        """Everything with rows, after a look at whether a choice can be made at all."""
         if sample_weight is not None and self.rule == "upper":
             raise ValueError(
                 "rule='upper' takes no sample_weight: exact bounds count rows; use rule='one_se'"
             )
+        groups = given = pd.DataFrame(given) if isinstance(given, dict) else given
         if template.sensitive_columns is not None and given is None:
-            given = split_sensitive_columns(X, template.sensitive_columns)[1]
-        if given is None:
+            groups = split_sensitive_columns(X, template.sensitive_columns)[1]
+        if groups is None:
             raise ValueError(
                 "a gap needs groups; pass fit(..., sensitive_features=...), or an estimator with "
                 "sensitive_columns"
             )
-        signs, _ = check_labels(y)
+        signs, classes = check_labels(y)
         check_lengths(X, signs)
-        found = check_groups(given, len(signs))
+        found = check_groups(groups, len(signs))
         if len(found.values) < 2:
             raise ValueError(
                 f"sensitive_features holds one group only ({found.names[0]}); a gap needs two"
             )
-        return given
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(signs))
+        names = np.array(found.names, dtype=object)[found.codes]
+        return _Data(X, y, given, names, sample_weight, Cells.of(signs, found, classes))
 
     def _epsilons(self, way: str) -> list[float]:
         values: Any = self.epsilons
@@ -278,37 +287,57 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             values = self.max_gap * np.array(_TIMES_MAX_GAP)
         elif values is None:
             values = _OF_WEIGHTS
-        found = sorted({float(value) for value in np.atleast_1d(values)})
+        found = sorted({float(value) for value in np.ravel(values)})
         if not found:
             raise ValueError("epsilons is empty; give at least one value to try")
         return found
 
     def _splits(self, data: _Data) -> list[tuple[Any, Any]]:
         if self.rule == "upper":
-            # By group and not by label: a group's held-out rows are then an independent sample of
-            # it, which an exact bound of its selection rate needs.
-            codes = check_groups(data.groups, len(np.asarray(data.y))).codes
-            smallest = int(np.bincount(codes).min())
-            if smallest < 2:
-                raise ValueError(
-                    "a group has one row, and rule='upper' must hold some out; merge it with "
-                    "another or drop it"
-                )
-            parts = train_test_split(
-                np.arange(len(codes)),
-                test_size=self.held_out,
-                stratify=codes,
-                random_state=self.random_state,
-            )
-            return [(np.sort(parts[0]), np.sort(parts[1]))]
-        folds = folds_of(self.cv, data.X, data.y, data.groups)
-        tested = np.concatenate([np.asarray(test) for _, test in folds])
-        if self.rule == "one_se" and (len(folds) < 2 or len(np.unique(tested)) < len(tested)):
+            splits = [self._hold_out(data)]
+        else:
+            splits = folds_of(self.cv, data.X, data.y, data.groups)
+        for train, test in splits:
+            if len(np.intersect1d(train, test)):
+                raise ValueError("cv tests rows that it trains on; give splits without overlap")
+            parts = {"training part of a split": train, "test part of a split": test}
+            check_parts(data.cells, parts, by_label=self._by_label)
+        tested = np.concatenate([test for _, test in splits])
+        twice = len(np.unique(tested)) < len(tested)
+        if self.rule == "one_se" and (len(splits) < 2 or twice):
             raise ValueError(
                 "rule='one_se' needs two folds or more that test no row twice, or its standard "
                 "error means nothing; give cv a number or another splitter"
             )
-        return folds
+        return splits
+
+    @property
+    def _by_label(self) -> bool:
+        """Whether the gap is one of rates that are taken among rows of one label."""
+        return self.metric != "demographic_parity"
+
+    def _hold_out(self, data: _Data) -> tuple[Any, Any]:
+        """Training rows and an independent sample of every group to judge on.
+
+        Where the rates are those among rows of one label, the split may keep each label's share;
+        not for selection rates: they depend on that share, which must then be left to chance.
+        """
+        index = data.cells.index
+        try:
+            parts = train_test_split(
+                np.arange(len(index)),
+                test_size=self.held_out,
+                stratify=index if self._by_label else index // 2,
+                random_state=self.random_state,
+            )
+        except ValueError:
+            counts = data.cells.counts
+            few = int(np.flatnonzero(counts == counts[counts > 0].min())[0])
+            raise ValueError(
+                f"{data.cells.name(few)} has {counts[few]} rows, too few to hold out "
+                f"{self.held_out:.0%}; merge that group with another or drop it"
+            ) from None
+        return np.sort(parts[0]), np.sort(parts[1])
 
     def _tried(
         self,
@@ -318,18 +347,21 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         splits: list[tuple[Any, Any]],
     ) -> dict[tuple[int, int], list[dict[str, Any]]]:
         """What was measured, by fold and way, in the order of the epsilons."""
-        memory = check_memory(self.memory)
         measure = _Measure(
             self.scoring,
             self.metric,
             templates[0].pos_label,
             self.confidence if self.rule == "upper" else None,
         )
+        memory = check_memory(self.memory)
+        key = None
+        if memory.location is not None:
+            key = _key(data, measure)
         jobs = [(fold, way) for fold in range(len(splits)) for way in range(len(templates))]
         work = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")
         calls = (
-            joblib.delayed(memory.cache(_try))(
-                templates[way], data, splits[fold], settings[way], measure
+            joblib.delayed(_try)(
+                templates[way], data, splits[fold], settings[way], measure, memory, key
             )
             for fold, way in jobs
         )
@@ -420,6 +452,9 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        template = FairProjClassifier() if self.estimator is None else self.estimator
+        if isinstance(template, FairProjClassifier):
+            tags.input_tags = get_tags(template).input_tags
         return tags
 
 
@@ -432,11 +467,12 @@ class _Data:
     given: Any
     groups: Any
     weight: Any
+    cells: Cells
 
     def take(self, rows: Any) -> _Data:
-        return _Data(
-            *(take(part, rows) for part in (self.X, self.y, self.given, self.groups, self.weight))
-        )
+        parts = (self.X, self.y, self.given, self.groups, self.weight)
+        X, y, given, groups, weight = (take(part, rows) for part in parts)
+        return _Data(X, y, given, groups, weight, self.cells)
 
     def with_rows(self) -> dict[str, Any]:
         """What fit takes beside X and y."""
@@ -474,7 +510,14 @@ class _Measure:
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
         more = {} if test.weight is None else {"sample_weight": test.weight}
         try:
-            return float(scorer(model, test.X, test.y, **more))
+            found = float(scorer(model, test.X, test.y, **more))
+        except TypeError as error:
+            if "sample_weight" not in str(error):
+                raise
+            raise ValueError(
+                "the scoring function takes no sample_weight, and weights were given; use one of "
+                "scikit-learn's scorers"
+            ) from None
         except ValueError as error:
             if "pos_label" not in str(error):
                 raise
@@ -483,6 +526,12 @@ class _Measure:
                 f"{model.classes_.tolist()} is positive; pass make_scorer(..., pos_label=...) of "
                 "sklearn.metrics"
             ) from None
+        if np.isnan(found):
+            raise ValueError(
+                f"scoring={self.scoring!r} is not a number at epsilon={model.epsilon:g}; use "
+                "another score"
+            )
+        return found
 
     def _gap(self, rows: _Data, predicted: Any) -> float:
         function = getattr(metrics, f"{self.metric}_difference")
@@ -497,26 +546,50 @@ class _Measure:
         )
 
 
+def _key(data: _Data, measure: _Measure) -> str:
+    """What kept results depend on beside the template, the split and epsilon."""
+    try:
+        return str(joblib.hash((data, measure)))
+    except pickle.PicklingError:
+        raise ValueError(
+            "memory= needs a scoring that can be stored: a name, or a function of a module, not a "
+            "lambda"
+        ) from None
+
+
 def _try(
     template: FairProjClassifier,
     data: _Data,
     split: tuple[Any, Any],
     epsilons: list[float],
     measure: _Measure,
+    memory: joblib.Memory,
+    key: str | None,
 ) -> list[dict[str, Any]]:
     """What is measured at each epsilon."""
     train, test = (data.take(rows) for rows in split)
-    return [measure(model, train, test) for model in _fits(template, train, epsilons)]
-
-
-def _fits(
-    template: FairProjClassifier, train: _Data, epsilons: list[float]
-) -> Iterator[FairProjClassifier]:
+    engines: list[Any] | None = [] if bins_once(template, ["epsilon"]) else None
+    one = memory.cache(_one, ignore=["train", "test", "measure", "engines"])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no (useful )?round")  # the table tells
-        settings = [{"epsilon": epsilon} for epsilon in epsilons]
-        for model, _ in path(template, train.X, train.y, train.with_rows(), settings):
-            yield model
+        return [
+            one(template, epsilon, key, split, train, test, measure, engines)
+            for epsilon in epsilons
+        ]
+
+
+def _one(
+    template: FairProjClassifier,
+    epsilon: float,
+    key: str | None,
+    split: tuple[Any, Any],
+    train: _Data,
+    test: _Data,
+    measure: _Measure,
+    engines: list[Any] | None,
+) -> dict[str, Any]:
+    model = fit_one(template, train.X, train.y, train.with_rows(), {"epsilon": epsilon}, engines)
+    return measure(model, train, test)
 
 
 def _called(estimator: Any) -> str:

@@ -1,20 +1,17 @@
-"""Fits along a parameter on the same rows, the built-in trees' data binned for the first only."""
+"""Fits along a parameter on the same rows: their folds, and data binned for the first only."""
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
 
 from fairproj._classifier import FairProjClassifier
 from fairproj._splits import FairStratifiedKFold
-from fairproj._validation import take_rows
 
 GAPS = ("equal_opportunity", "demographic_parity", "false_positive_rate", "equalized_odds")
 
@@ -34,35 +31,39 @@ def bins_once(estimator: Any, varied: Collection[str]) -> bool:
     )
 
 
-def path(
-    estimator: Any, X: Any, y: Any, with_rows: dict[str, Any], settings: Sequence[dict[str, Any]]
-) -> Iterator[tuple[Any, float]]:
-    """A fitted model for each setting, and the seconds that it took.
+def fit_one(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    with_rows: dict[str, Any],
+    setting: dict[str, Any],
+    engines: list[Any] | None,
+) -> Any:
+    """A model of that setting; ``engines`` holds binned data between fits that may share it.
 
     ``with_rows`` is what fit takes beside X and y.
     """
-    engines: list[Any] = []
-    varied = {name for setting in settings for name in setting}
-    for setting in settings:
-        model = clone(estimator).set_params(**setting)
-        if bins_once(estimator, varied):
-            model._engines = engines
-        start = time.perf_counter()
-        model.fit(X, y, **with_rows)
-        yield model, time.perf_counter() - start
+    model = clone(estimator).set_params(**setting)
+    if engines is not None:
+        model._engines = engines
+    return model.fit(X, y, **with_rows)
 
 
 def folds_of(cv: Any, X: Any, y: Any, groups: Any) -> list[tuple[Any, Any]]:
     """Training and test rows of each fold; a number means `FairStratifiedKFold`."""
-    if isinstance(cv, Integral):
-        cv = FairStratifiedKFold(int(cv))
+    if cv is None or isinstance(cv, Integral):
+        cv = FairStratifiedKFold(5 if cv is None else int(cv))
+    if isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        raise ValueError(f"cv={cv!r} must be a number of folds, a splitter or a list of splits")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-        return list(cv.split(X, y, groups) if hasattr(cv, "split") else cv)
+        splits = list(cv.split(X, y, groups) if hasattr(cv, "split") else cv)
+    if not splits:
+        raise ValueError("cv holds no split; give at least one pair of training and test rows")
+    return [(_positions(train), _positions(test)) for train, test in splits]
 
 
-def take(part: Any, rows: Any) -> Any:
-    """Some rows of X, y or groups."""
-    if part is None:
-        return None
-    return part.iloc[rows] if isinstance(part, pd.Series) else take_rows(part, np.asarray(rows))
+def _positions(rows: Any) -> Any:
+    """Rows by position, also where they came as a mask."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype.kind == "b" else rows

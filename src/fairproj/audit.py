@@ -68,6 +68,10 @@ def gap_upper_bound(
     of these two, at confidence ``sqrt(confidence)`` each, hold together with ``confidence``; the
     largest ``high_a - low_b`` over all pairs (and, for equalized odds, both labels) is no smaller
     than theirs. So one level does for any number of groups: nothing is said of all pairs at once.
+    Of a group without rows nothing is known: its rate is bounded by 0 and 1. Where both rates are
+    uncertain the bound is wider than it need be, and wrong less often than it may be.
+
+    Every group to be compared must be among ``sensitive_features``.
     """
     y, y_pred, positive = two_labels(y, y_pred, pos_label)
     actual, predicted = (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)

@@ -456,7 +456,7 @@ def _is_number(value: Any) -> bool:
     return (
         isinstance(value, int | float)
         and not isinstance(value, bool)
-        and abs(value) <= np.finfo(float).max
+        and bool(abs(value) <= np.finfo(float).max)
     )
 
 
@@ -496,7 +496,7 @@ def _model(found: _Part, trusted: Sequence[str]) -> FairProjClassifier:
     model._facts = found.part("facts").record(RunFacts)
     model.history_ = history
     certificate = found.part("certificate")
-    kind = ClosedLoopCertificate if history.closed_loop else Certificate
+    kind: Any = ClosedLoopCertificate if history.closed_loop else Certificate
     if certificate.text("kind") != kind.__name__:
         raise ModelFileError("certificate.kind does not fit the history")
     model.certificate_ = certificate.record(kind, "kind")
@@ -513,7 +513,7 @@ def _parameters(found: _Part) -> dict[str, Any]:
     if set(found._content) != names:
         odd = min(set(found._content) ^ names)
         raise ModelFileError(f"parameters.{odd} is missing or unknown")
-    values = {}
+    values: dict[str, Any] = {}
     for name in names:
         value = found.get(name)
         if isinstance(value, list):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,10 +18,10 @@ from sklearn import metrics as sklearn_metrics
 
 from fairproj import metrics
 from fairproj._cv import FairProjClassifierCV
-from fairproj._path import GAPS, bins_once, folds_of, path, take
+from fairproj._path import GAPS, bins_once, fit_one, folds_of
 from fairproj._plots import new_axes
 from fairproj._progress import time_bar
-from fairproj._splits import FairStratifiedKFold, fair_train_test_split
+from fairproj._splits import FairStratifiedKFold, fair_train_test_split, take
 from fairproj._validation import split_sensitive_columns
 
 __all__ = [
@@ -79,9 +80,12 @@ class Frontier:
         self._known(score, SCORES)
         sign = -1.0 if score in _LOWER_IS_BETTER else 1.0
         gaps, scores = self.frame[gap].to_numpy(), sign * self.frame[score].to_numpy()
+        known = ~np.isnan(gaps) & ~np.isnan(scores)
+        if not known.any():
+            raise ValueError(f"{self.name} has no {gap} gap or no {score}; look at others")
         as_good = (gaps[:, None] >= gaps) & (scores[:, None] <= scores)
         better = (gaps[:, None] > gaps) | (scores[:, None] < scores)
-        return np.asarray(~(as_good & better).any(axis=1))
+        return np.asarray(known & ~(as_good & better).any(axis=1))
 
     def plot(
         self,
@@ -97,10 +101,11 @@ class Frontier:
         share axes: ``ax = one.plot(); other.plot(ax=ax, marker="s"); ax.legend()``.
         """
         best, frame = self.pareto(gap, score), self.frame
+        known = frame[[gap, score]].notna().all(axis=1).to_numpy()
         ax = new_axes(figsize=(6, 4.2)) if ax is None else ax
         style = {"marker": "o", "label": self.name} | style
         errors = {"xerr": frame[f"{gap}_se"], "yerr": frame[f"{score}_se"]}
-        for chosen, alpha in ((best, 1.0), (~best, 0.3)):
+        for chosen, alpha in ((best, 1.0), (known & ~best, 0.3)):
             ax.errorbar(
                 frame.loc[chosen, gap],
                 frame.loc[chosen, score],
@@ -173,10 +178,11 @@ def fairness_frontier(
 
     Notes
     -----
-    The built-in trees bin the data of a fold once for all epsilons. An interrupt returns what is
-    done so far, with a warning.
+    The built-in trees bin the data of a fold once for all epsilons. An interrupt returns the fits
+    that are done so far, with a warning (with several jobs, those of the folds that are done). A
+    gap is NaN where a group has no rows for it.
     """
-    values = np.atleast_1d(np.asarray(epsilons)).tolist()
+    values = list(dict.fromkeys(np.asarray(epsilons).ravel().tolist()))
     if not values:
         raise ValueError("epsilons is empty; give at least one value to try")
     _check_estimator(estimator)
@@ -185,6 +191,8 @@ def fairness_frontier(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that takes "
             "these values with parameter="
         )
+    if isinstance(sensitive_features, dict):
+        sensitive_features = pd.DataFrame(sensitive_features)
     groups = sensitive_features
     if groups is None and getattr(estimator, "sensitive_columns", None) is not None:
         groups = split_sensitive_columns(X, estimator.sensitive_columns)[1]
@@ -195,27 +203,36 @@ def fairness_frontier(
     shared = bins_once(estimator, [parameter])
     batches = [values] if shared else [[value] for value in values]
     jobs = [(fold, rows, batch) for fold, rows in enumerate(folds) for batch in batches]
-    rows: list[dict[str, Any]] = []
     work = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     calls = (
         joblib.delayed(_fold)(estimator, data, split, fold, batch, parameter, pos_label)
         for fold, split, batch in jobs
     )
-    with time_bar("frontier", len(values) * len(folds), 0, show=verbose) as advance:
-        try:
-            for found in work(calls):
-                rows += found
-                advance(len(found))
-        except KeyboardInterrupt:
-            if not rows:
-                raise
-            warnings.warn(
-                f"interrupted: the frontier has {len(rows)} of {len(values) * len(folds)} fits",
-                UserWarning,
-                stacklevel=2,
-            )
+    total = len(values) * len(folds)
+    rows: list[dict[str, Any]] = []
+    with time_bar("frontier", total, 0, show=verbose) as advance:
+        for found in _until_interrupted(work(calls)):
+            rows += found
+            advance(len(found))
+    if len(rows) < total:
+        if not rows:
+            raise KeyboardInterrupt
+        warnings.warn(
+            f"interrupted: the frontier has {len(rows)} of {total} fits", UserWarning, stacklevel=2
+        )
     fits = pd.DataFrame(rows).sort_values([parameter, "fold"], ignore_index=True)
     return Frontier(fits, parameter, name or type(estimator).__name__)
+
+
+def _until_interrupted(work: Iterator[tuple[list[Any], bool]]) -> Iterator[list[Any]]:
+    """What is done, up to an interrupt here or in the work."""
+    try:
+        for found, interrupted in work:
+            yield found
+            if interrupted:
+                return
+    except KeyboardInterrupt:
+        return
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -241,19 +258,25 @@ def _fold(
     values: list[float],
     parameter: str,
     pos_label: Any,
-) -> list[dict[str, Any]]:
-    """The fits of one fold, one row each."""
-    train, test = (tuple(take(part, rows) for part in data) for rows in split)
-    found = []
+) -> tuple[list[dict[str, Any]], bool]:
+    """The fits of one fold, one row each, and whether an interrupt ended them."""
+    (X, y, given, _), test = (tuple(take(part, rows) for part in data) for rows in split)
+    engines: list[Any] | None = [] if bins_once(estimator, [parameter]) else None
+    found: list[dict[str, Any]] = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no (useful )?round")  # the table tells
-        settings = [{parameter: value} for value in values]
-        X, y, given, _ = train
-        fits = path(estimator, X, y, {"sensitive_features": given}, settings)
-        for value, (model, seconds) in zip(values, fits, strict=True):
-            scores = _measure(model, test, pos_label)
-            found.append({parameter: value, "fold": fold, **scores, "seconds": seconds})
-    return found
+        try:
+            for value in values:
+                start = time.perf_counter()
+                model = fit_one(
+                    estimator, X, y, {"sensitive_features": given}, {parameter: value}, engines
+                )
+                seconds = time.perf_counter() - start
+                scores = _measure(model, test, pos_label)
+                found.append({parameter: value, "fold": fold, **scores, "seconds": seconds})
+        except KeyboardInterrupt:
+            return found, True
+    return found, False
 
 
 def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
@@ -276,7 +299,12 @@ def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
         found["log_loss"] = sklearn_metrics.log_loss(second, probabilities[:, 1])
     certificate = getattr(model, "certificate_", None)
     found["within_epsilon"] = float(getattr(certificate, "met", np.nan))
-    for gap in GAPS:
-        function = getattr(metrics, f"{gap}_difference")
-        found[gap] = function(actual, predicted, sensitive_features=groups, pos_label=pos_label)
+    rates = metrics.group_rates(actual, predicted, sensitive_features=groups, pos_label=pos_label)
+    gap_of = {name: np.ptp(rates[name].to_numpy()) for name in rates}
+    found |= {
+        "equal_opportunity": gap_of["true_positive_rate"],
+        "demographic_parity": gap_of["selection_rate"],
+        "false_positive_rate": gap_of["false_positive_rate"],
+        "equalized_odds": max(gap_of["true_positive_rate"], gap_of["false_positive_rate"]),
+    }
     return found

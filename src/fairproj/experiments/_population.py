@@ -67,7 +67,8 @@ class Population:
     def _rates(self) -> Array:
         """One row a group: its true positive rate is the row times h."""
         joint = self.share * self.positive * (self.groups == np.unique(self.groups)[:, None])
-        return joint / joint.sum(axis=1, keepdims=True)
+        rates: Array = joint / joint.sum(axis=1, keepdims=True)
+        return rates
 
 
 def make_population(n_groups: int = 2, seed: int = 0) -> Population:
@@ -84,5 +85,5 @@ def make_population(n_groups: int = 2, seed: int = 0) -> Population:
     size = rng.uniform(0.7, 1.3, size=n_groups)
     share = size[group] * np.exp(-0.5 * (merit - 0.5 * shift[group]) ** 2)
     positive = expit(slope[group] * merit + skill + 1.5 * shift[group] - 0.3)
-    X = np.column_stack([merit, skill, group]).round(6)
+    X = np.column_stack([merit, skill, group]).astype(float).round(6)
     return Population(X, group.astype(np.intp), share / share.sum(), positive)
