@@ -238,6 +238,45 @@ def frontier_content(
     }
 
 
+WAYS = {"classifier": "closed loop", "distribution": "training weights"}
+
+
+def frontier_of_choice(choice: Content) -> Content:
+    """The candidates that a `FairProjClassifierCV` judged; ``choice`` is what `choice` tells."""
+    rows = choice["table"]
+    points = [
+        {
+            "series": WAYS[row["enforce"]],
+            "parameter": "epsilon",
+            "value": row["epsilon"],
+            "score": row["score"],
+            "score_se": row["score_se"],
+            "gap": row["gap"],
+            "gap_se": row["gap_se"],
+            "best": not any(_beats(other, row) for other in rows if other is not row),
+            "chosen": row["epsilon"] == choice["epsilon"] and row["enforce"] == choice["enforce"],
+        }
+        for row in rows
+    ]
+    return {
+        "gap": choice["metric"],
+        "gap_name": _words.gap_name(choice["metric"]),
+        "score_name": choice["scoring"].replace("_", " "),
+        "note": f"Chosen among these: {choice['reason']}.",
+        "points": points,
+    }
+
+
+def _beats(one: Content, other: Content) -> bool:
+    """As good in score and gap, and better in one; within one way to enforce."""
+    return bool(
+        one["enforce"] == other["enforce"]
+        and one["score"] >= other["score"]
+        and one["gap"] <= other["gap"]
+        and (one["score"] > other["score"] or one["gap"] < other["gap"])
+    )
+
+
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 

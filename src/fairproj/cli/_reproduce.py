@@ -1,4 +1,4 @@
-"""The command line: parse, call, print; nothing else. The only place that imports typer."""
+"""``fairproj reproduce``: the paper's experiments."""
 
 from __future__ import annotations
 
@@ -7,29 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairproj import __version__
-
-app = typer.Typer(
-    help="Boosted classifiers trained on weights that balance groups.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"fairproj {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Boosted classifiers trained on weights that balance groups."""
+from fairproj.cli._common import app, in_a_sentence
 
 
 @app.command(
@@ -37,6 +15,7 @@ def _options(
     "Finished fits are kept as they come. Stopped with Ctrl-C, the command goes on from there when "
     "it is started again; started once more when all is done, it only draws."
 )
+@in_a_sentence
 def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Two splits and few epsilons: a minute or two.")
@@ -74,10 +53,6 @@ def reproduce(
         typer.echo(f"Stopped. What is done is in {folder}; the same command goes on.", err=True)
         raise typer.Exit(130) from None
     except OSError as error:
-        typer.echo(f"error: {folder} cannot be written: {error}; choose another --output", err=True)
-        raise typer.Exit(1) from None
-    except (ImportError, ValueError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise ValueError(f"{folder} cannot be written: {error}; choose another --output") from None
     typer.echo(f"Page: {page}")
     typer.echo(f"Results, tables and figures: {folder}")

@@ -1,0 +1,131 @@
+"""What the commands share: the app, errors as sentences, tables, JSON, and care for old files."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fairproj import __version__
+
+NOT_MET, UNDECIDED = 3, 4
+
+app = typer.Typer(
+    help="Train classifiers whose error rates differ little between groups, and audit any "
+    "classifier.\n\n"
+    "Begin with: fairproj demo\n\n"
+    "Exit codes: 0 done; 1 something is wrong with a file or a value; 2 wrong usage; 3 the gap is "
+    "above --max-gap; 4 the rows are too few to tell; 130 stopped.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
+Jobs = Annotated[int, typer.Option(help="Fits at a time; -1 is one for each core.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fairproj {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Train classifiers whose error rates differ little between groups, and audit any."""
+
+
+def in_a_sentence(command: Command) -> Command:
+    """Errors of data, files and values end the command with one line and exit code 1."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", UserWarning)
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                command(*arguments, **options)
+        except KeyboardInterrupt:
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(130) from None
+        except FileNotFoundError as error:
+            _fail(f"{error.filename} is not there")
+        except (ImportError, OSError, TypeError, ValueError) as error:
+            _fail(str(error) or type(error).__name__)
+
+    return run  # type: ignore[return-value]
+
+
+def _fail(sentence: str) -> None:
+    typer.echo(f"error: {' '.join(sentence.split())}", err=True)
+    raise typer.Exit(1) from None
+
+
+def _show_warning(message: Any, *_: Any) -> None:
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
+def refuse_to_overwrite(paths: Iterable[Path | None], force: bool) -> None:
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder; name a file")
+        if path.exists() and not force:
+            raise ValueError(f"{path} is there already; add --force to replace it")
+        if not path.absolute().parent.is_dir():
+            raise ValueError(f"the folder {path.parent} is not there; make it first")
+
+
+def typed_command() -> str:
+    """What was typed, to be shown in reports."""
+    return shlex.join(["fairproj", *sys.argv[1:]])
+
+
+def print_json(content: Any) -> None:
+    typer.echo(json.dumps(content, indent=1, allow_nan=False))
+
+
+def say(text: str = "") -> None:
+    """A line of text that a person reads; no markup is looked for in it."""
+    Console(highlight=False, soft_wrap=False).print(text, markup=False)
+
+
+def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Columns of numbers stand to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        show_header=any(head),
+        padding=(0, 2, 0, 0),
+    )
+    for position, name in enumerate(head):
+        numbers = all(row[position][:1].isdigit() for row in cells)
+        table.add_column(name, justify="right" if numbers and position else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()

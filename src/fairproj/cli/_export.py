@@ -1,0 +1,39 @@
+"""``fairproj export``: the model for other programs."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairproj import load
+from fairproj.cli._common import Force, app, in_a_sentence, refuse_to_overwrite, say
+
+
+class Target(Enum):
+    lightgbm = "lightgbm"
+    onnx = "onnx"
+
+
+@app.command(
+    help="Write the model for other programs: LightGBM's own text, or ONNX.\n\n"
+    "fairproj export model.fairproj --to onnx -o model.onnx"
+)
+@in_a_sentence
+def export(
+    model: Annotated[Path, typer.Argument(help="A file of fairproj train or model.save().")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    to: Annotated[Target, typer.Option(help="The format.")] = Target.lightgbm,
+    force: Force = False,
+) -> None:
+    from fairproj import exports
+
+    refuse_to_overwrite([output], force)
+    found = load(model)
+    if to is Target.onnx:
+        exports.to_onnx(found, output)
+    else:
+        exports.to_lightgbm(found, output)
+    say(f"Written: {output}")

@@ -1,0 +1,199 @@
+"use strict";
+// The page says everything without this file; here are picking, copying, the theme and printing.
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const content = JSON.parse(byId("content").textContent);
+
+  function element(tag, text, ...children) {
+    const made = document.createElement(tag);
+    made.textContent = text; // never markup: names of groups and series are anyone's text
+    made.append(...children);
+    return made;
+  }
+
+  function theme() {
+    const button = byId("theme");
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const root = document.documentElement;
+    const now = () => root.dataset.theme || (system.matches ? "dark" : "light");
+    const other = () => (now() === "dark" ? "light" : "dark");
+    const name = () => { button.textContent = other() === "dark" ? "Dark theme" : "Light theme"; };
+    button.addEventListener("click", () => { root.dataset.theme = other(); name(); });
+    system.addEventListener("change", name);
+    name();
+    button.hidden = false;
+  }
+
+  // Without leave to use the clipboard, an old way that needs none.
+  function copyBySelection(text) {
+    const area = element("textarea", text);
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+
+  async function copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      return copyBySelection(text);
+    }
+  }
+
+  function copying() {
+    const button = byId("copy");
+    if (!button) return;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const done = await copy(byId("command").textContent);
+      byId("copied").textContent = done ? "copied" : "could not copy: select the text";
+      button.focus();
+    });
+  }
+
+  // For browsers whose style sheets cannot open what is folded.
+  function printing() {
+    let folded = [];
+    addEventListener("beforeprint", () => {
+      folded = [...document.querySelectorAll("details:not([open])")];
+      folded.forEach((one) => { one.open = true; });
+    });
+    addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
+  }
+
+  function frontier({ points: data, score_name: score }) {
+    const svg = document.querySelector("#frontier .plot > svg");
+    const painted = [...svg.querySelectorAll(".point")];
+    const points = [...painted].sort((a, b) => a.dataset.index - b.dataset.index);
+    const tip = byId("tip");
+    let picked = [];
+
+    // Markers overlap, so the pointer means the nearest one, not the one painted last.
+    function nearest(event) {
+      let found = null, least = 20;
+      for (const point of [...painted].reverse()) {
+        const box = point.querySelector(".marker").getBoundingClientRect();
+        const away = Math.hypot(event.clientX - box.x - box.width / 2, event.clientY - box.y - box.height / 2);
+        if (away < least - 0.01) [found, least] = [point, away];
+      }
+      return found;
+    }
+
+    function show(point) {
+      painted.forEach((one) => one.classList.toggle("near", one === point));
+      tip.hidden = !point;
+      if (!point) return;
+      const { place, score: scored, gap, same } = point.dataset;
+      tip.replaceChildren(element("strong", place), element("span", `${score} ${scored}`), element("span", `gap ${gap}`));
+      if (same) tip.append(element("span", `same place: ${same}`));
+      position(point.querySelector(".marker").getBoundingClientRect());
+    }
+
+    function position(box) {
+      const plot = svg.getBoundingClientRect();
+      const left = box.x + box.width / 2 - plot.x - tip.offsetWidth / 2;
+      const above = box.y - plot.y - tip.offsetHeight - 14;
+      tip.style.left = `${Math.max(0, Math.min(left, plot.width - tip.offsetWidth))}px`;
+      tip.style.top = `${box.y - tip.offsetHeight - 14 > 0 ? above : box.bottom - plot.y + 14}px`;
+    }
+
+    // A stays when a third is picked, so that one point can be held against many.
+    function pick(point) {
+      if (picked.includes(point)) picked = picked.filter((one) => one !== point);
+      else picked = [...picked.slice(0, 1), point];
+      tell();
+    }
+
+    function tell() {
+      for (const point of points) {
+        const place = picked.indexOf(point);
+        point.setAttribute("aria-pressed", place >= 0);
+        point.querySelector(".letter").textContent = "AB"[place] ?? "";
+      }
+      byId("clear").hidden = !picked.length;
+      byId("picked-text").replaceChildren(...[hint, one, both][picked.length](...picked));
+    }
+
+    const hint = () => [element("p", "Pick a point, then another, to compare them: click, or arrow keys and Enter.")];
+    const says = (point) => `${point.dataset.place}: ${score} ${point.dataset.score}, gap ${point.dataset.gap}.`;
+    const one = (point) => [element("p", `A is ${says(point)} Pick another to compare.`)];
+
+    function both(a, b) {
+      const [from, to] = [a, b].map((point) => data[point.dataset.index]);
+      const better = difference(to.score - from.score, "higher", "lower");
+      const wider = difference(to.gap - from.gap, "larger", "smaller");
+      const gap = wider ? `a gap ${wider} than A` : "the same gap as A";
+      return [element("p", `B has ${better || "the same"} ${score} and ${gap}.`), table(a, b, from, to)];
+    }
+
+    function difference(value, more, less) {
+      const size = (100 * Math.abs(value)).toFixed(1);
+      return size === "0.0" ? "" : `${size} points ${value > 0 ? more : less}`;
+    }
+
+    function table(a, b, from, to) {
+      const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
+      const row = (head, ...cells) => {
+        const made = element("tr", "", element("th", head), ...cells.map((cell) => element("td", cell)));
+        made.firstChild.scope = "row";
+        return made;
+      };
+      const heads = element("tr", "", ...["Point", "Setting", score, "gap"].map((head) => element("th", head)));
+      [...heads.children].forEach((head) => { head.scope = "col"; });
+      const body = element("tbody", "",
+        row("A", a.dataset.place, a.dataset.score, a.dataset.gap),
+        row("B", b.dataset.place, b.dataset.score, b.dataset.gap),
+        row("B less A", "", signed(to.score - from.score), signed(to.gap - from.gap)));
+      const made = element("table", "", element("caption", "The picked points"), element("thead", "", heads), body);
+      made.dataset.test = "compare-table";
+      const scroll = element("div", "", made);
+      scroll.className = "scroll";
+      return scroll;
+    }
+
+    function clear() { picked = []; show(null); tell(); }
+
+    // One stop of the Tab key for the whole chart; the arrows go on from there.
+    function move(point) {
+      points.forEach((one) => { one.setAttribute("tabindex", one === point ? 0 : -1); });
+    }
+
+    function key(event) {
+      const at = points.indexOf(event.target);
+      const last = points.length - 1;
+      const steps = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last };
+      if (event.key in steps) points[Math.max(0, Math.min(last, steps[event.key]))].focus();
+      else if (event.key === "Enter" || event.key === " ") pick(event.target);
+      else return;
+      event.preventDefault();
+    }
+
+    for (const point of points) {
+      point.setAttribute("role", "button");
+      point.addEventListener("focus", () => { move(point); show(point); });
+      point.addEventListener("blur", () => show(null));
+      point.addEventListener("keydown", key);
+    }
+    svg.addEventListener("pointermove", (event) => show(nearest(event)));
+    svg.addEventListener("pointerleave", () => show(null));
+    svg.addEventListener("mousedown", (event) => event.preventDefault()); // no focus by mouse
+    svg.addEventListener("click", (event) => {
+      // Helpers for the blind click on an element and have no pointer.
+      const point = event.detail ? nearest(event) : event.target.closest(".point");
+      if (point) pick(point);
+    });
+    document.addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
+    byId("clear").addEventListener("click", () => { clear(); points[0].focus(); });
+    byId("picked").hidden = false;
+    if (points.length) move(points[0]);
+    tell();
+  }
+
+  theme();
+  copying();
+  printing();
+  if (content.frontier) frontier(content.frontier);
+})();
