@@ -486,6 +486,7 @@ def test_without_its_extra_the_command_says_what_to_install(monkeypatch):
     from fairproj.__main__ import main
 
     monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "fairproj.cli", raising=False)
+    for name in [name for name in sys.modules if name.startswith("fairproj.cli")]:
+        monkeypatch.delitem(sys.modules, name)
     with pytest.raises(SystemExit, match=r"needs typer; install it with pip install 'fairproj\["):
         main()

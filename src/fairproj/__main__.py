@@ -9,7 +9,7 @@ def main() -> None:
     try:
         from fairproj.cli import app
     except ModuleNotFoundError as error:
-        if error.name != "typer":
+        if error.name not in ("typer", "rich"):
             raise
         sys.exit(
             f"the command line needs {error.name}; install it with pip install 'fairproj[cli]'"

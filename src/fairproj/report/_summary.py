@@ -180,7 +180,7 @@ def _asked(model: Any, metric: str, max_gap: float | None, source: Source) -> li
         rows += [
             ["Constraint in training", _words.plain(model.constraints)],
             ["What epsilon bounded", enforce[model.enforce]],
-            ["Epsilon", str(model.epsilon)],
+            ["Epsilon", _epsilon(model.epsilon)],
             ["Most rounds", str(model.n_estimators)],
             ["Weak learner", _learner(model)],
         ]
@@ -189,6 +189,10 @@ def _asked(model: Any, metric: str, max_gap: float | None, source: Source) -> li
     else:
         rows.append(["Model", "not given: the predictions alone were audited"])
     return rows + [[name, text] for name, text in source.more.items()]
+
+
+def _epsilon(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _learner(model: Any) -> str:

@@ -136,22 +136,31 @@
 
     function table(a, b, from, to) {
       const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
-      const row = (head, ...cells) => {
-        const made = element("tr", "", element("th", head), ...cells.map((cell) => element("td", cell)));
-        made.firstChild.scope = "row";
-        return made;
-      };
-      const heads = element("tr", "", ...["Point", "Setting", score, "gap"].map((head) => element("th", head)));
-      [...heads.children].forEach((head) => { head.scope = "col"; });
-      const body = element("tbody", "",
-        row("A", a.dataset.place, a.dataset.score, a.dataset.gap),
-        row("B", b.dataset.place, b.dataset.score, b.dataset.gap),
-        row("B less A", "", signed(to.score - from.score), signed(to.gap - from.gap)));
-      const made = element("table", "", element("caption", "The picked points"), element("thead", "", heads), body);
+      const made = element("table", "",
+        element("caption", "The picked points"),
+        element("thead", "", row("col", "Point", "Setting", score, "gap")),
+        element("tbody", "",
+          row("row", "A", a.dataset.place, a.dataset.score, a.dataset.gap),
+          row("row", "B", b.dataset.place, b.dataset.score, b.dataset.gap),
+          row("row", "B − A", "", signed(to.score - from.score), signed(to.gap - from.gap))));
       made.dataset.test = "compare-table";
       const scroll = element("div", "", made);
       scroll.className = "scroll";
+      scroll.tabIndex = 0;
+      scroll.role = "region";
+      scroll.ariaLabel = "The picked points";
       return scroll;
+    }
+
+    function row(scope, ...texts) {
+      const made = element("tr", "");
+      texts.forEach((text, i) => {
+        const cell = element(scope === "col" || i === 0 ? "th" : "td", "", element("bdi", text));
+        if (cell.tagName === "TH") cell.scope = scope;
+        if (i > 1) cell.className = "n";
+        made.append(cell);
+      });
+      return made;
     }
 
     function clear() { picked = []; show(null); tell(); }

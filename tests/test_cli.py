@@ -1,0 +1,311 @@
+"""The commands, each run as a user would, on small files."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from fairproj import FairProjClassifier, fairness_report, load
+from fairproj.cli import app
+from fairproj.datasets import load_german
+from fairproj.selection import fair_train_test_split
+
+TRAIN = ["--label", "credit", "--sensitive", "sex", "--rounds", "8"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    german = load_german()
+    frame = german.frame.assign(person=np.arange(1000))
+    assert german.target.name == "credit"
+    frame.to_csv(folder / "german.csv", index=False)
+    frame.to_parquet(folder / "german.parquet", row_group_size=300)
+    frame.to_feather(folder / "german.feather")
+    return folder
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    path = folder / "model.fairproj"
+    run("train", folder / "german.csv", *TRAIN, "--drop", "person", "-o", path)
+    return path
+
+
+def test_train_is_a_fit_on_the_rows_that_were_not_held_out(folder, model):
+    german = load_german()
+    found = load(model)
+    X, y = german.data.drop(columns="sex", errors="ignore"), german.target
+    X1, _, y1, _, g1, _ = fair_train_test_split(
+        X, y, german.sensitive_features, test_size=0.25, random_state=0
+    )
+    order = np.argsort(X1.index)
+    direct = FairProjClassifier(
+        epsilon=0.05, enforce="classifier", n_estimators=8, pos_label="good"
+    )
+    direct.fit(X1.iloc[order], y1.iloc[order], sensitive_features=g1.iloc[order])
+    assert list(found.feature_names_in_) == list(X.columns)
+    np.testing.assert_array_equal(found.decision_function(X), direct.decision_function(X))
+
+
+def test_train_tells_what_it_read_and_what_came_out(folder):
+    path = folder / "told.fairproj"
+    said = run("train", folder / "german.csv", *TRAIN, "-o", path, "--use-sensitive").stdout
+    for words in ("1,000 rows", "good is positive (70.0%)", "whole number", "Rates by group"):
+        assert words in said
+    assert "sex" in list(load(path).feature_names_in_)
+    found = json.loads(
+        run("train", folder / "german.parquet", *TRAIN, "-o", path, "--force", "--json").stdout
+    )
+    assert found["rounds"] == load(path).certificate_.n_rounds
+    assert {gap["gap"] for gap in found["held_out"]["gaps"]} > {"equal_opportunity"}
+
+
+def test_the_rows_held_out_from_training_are_audited(folder, model):
+    found = json.loads(run("audit", model, folder / "german.csv", "--json").stdout)
+    german = load_german()
+    test = fair_train_test_split(
+        np.arange(1000), german.target, german.sensitive_features, test_size=0.25, random_state=0
+    )[1]
+    assert found["data"]["rows"] == len(test) == 250
+    assert "held out" in found["data"]["which"]
+    report = fairness_report(
+        load(model),
+        german.data.iloc[test],
+        german.target.iloc[test],
+        german.sensitive_features.iloc[test],
+    )
+    assert found["gaps"][0]["estimate"] == pytest.approx(report.gaps["estimate"][0])
+    # The same rows in another file are not known to be unseen.
+    other = json.loads(run("audit", model, folder / "german.parquet", "--json").stdout)
+    assert other["data"]["rows"] == 1000
+    assert "not known here" in other["caveats"][0]
+
+
+def test_training_rows_are_called_so(folder):
+    path = folder / "all.fairproj"
+    run("train", folder / "german.csv", *TRAIN, "--test-size", "0", "-o", path)
+    found = json.loads(run("audit", path, folder / "german.csv", "--json").stdout)
+    assert "was trained on these rows" in found["caveats"][0]
+
+
+@pytest.mark.parametrize(("max_gap", "code"), [(0.95, 0), (0.0, 3), (0.05, 4)])
+def test_exit_codes_tell_the_verdict_on_any_models_predictions(folder, max_gap, code):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": np.repeat(["f", "m"], 500), "y": rng.integers(2, size=1000)})
+    frame["said"] = np.where(frame["sex"] == "f", frame["y"], 1 - frame["y"])
+    if code == 4:
+        frame["said"] = frame["y"].where(rng.random(1000) < 0.9, 0)
+    if code == 0:
+        frame["said"] = frame["y"]
+    frame.to_csv(folder / "scored.csv", index=False)
+    result = run(
+        "audit",
+        folder / "scored.csv",
+        *("--predictions", "said", "--label", "y", "--sensitive", "sex", "--max-gap", max_gap),
+        code=code,
+    )
+    assert "true positive rate" in result.stdout
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
+@pytest.mark.parametrize("source", ["csv", "parquet", "feather"])
+def test_predict_gives_what_the_library_gives(folder, model, source, suffix, monkeypatch):
+    from fairproj import _data_files
+
+    monkeypatch.setattr(_data_files, "CHUNK_ROWS", 170)
+    monkeypatch.setattr(_data_files, "_CSV_BLOCK", 20_000)
+    out = folder / f"from-{source}.{suffix}"
+    data = folder / f"german.{source}"
+    said = run("predict", model, data, "-o", out, "--keep", "person", "--json").stdout
+    assert json.loads(said)["rows"] == 1000
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "feather": pd.read_feather}[suffix]
+    found = read(out)
+    expected = load(model)
+    X = load_german().data
+    assert list(found.columns) == ["person", "prediction", "probability"]
+    np.testing.assert_array_equal(found["person"], np.arange(1000))
+    np.testing.assert_array_equal(found["prediction"], expected.predict(X))
+    np.testing.assert_allclose(found["probability"], expected.predict_proba(X)[:, 1], rtol=1e-12)
+
+
+def test_predict_reads_truth_values_missing_values_and_unknown_categories(folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "ok": rng.integers(2, size=400).astype(bool),
+            "n": np.where(rng.random(400) < 0.2, np.nan, rng.integers(5, size=400)),
+            "job": rng.choice(["a", "b"], size=400),
+            "sex": rng.choice(["f", "m"], size=400),
+        }
+    )
+    frame["y"] = np.where(frame["ok"] ^ (rng.random(400) < 0.2), "yes", "no")
+    frame.to_csv(folder / "small.csv", index=False)
+    path = folder / "small.fairproj"
+    arguments = ("--label", "y", "--sensitive", "sex", "--rounds", 5, "--positive", "no")
+    run("train", folder / "small.csv", *arguments, "-o", path)
+    new = frame.assign(job=np.where(np.arange(400) < 3, "new", frame["job"])).drop(columns="sex")
+    new.to_csv(folder / "new.csv", index=False)
+    run("predict", path, folder / "new.csv", "-o", folder / "said.csv")
+    found = pd.read_csv(folder / "said.csv")
+    loaded = load(path)
+    np.testing.assert_array_equal(found["prediction"], loaded.predict(new[["ok", "n", "job"]]))
+    np.testing.assert_allclose(found["probability"], loaded.predict_proba(new[["ok", "n", "job"]])[:, 0])
+
+
+def test_the_most_accurate_model_within_a_gap(folder):
+    path = folder / "chosen.fairproj"
+    said = run("train", folder / "german.csv", *TRAIN, "--max-gap", 0.4, "-o", path).stdout
+    assert "the best score of the" in " ".join(said.split())
+    choice = load(path).metadata_["choice"]
+    assert choice["met"]
+    assert len(choice["table"]) > 10
+    out = folder / "impossible.fairproj"
+    again = [folder / "german.csv", *TRAIN, "--max-gap", 0, "-o", out]
+    failed = run("train", *again, code=1)
+    assert re.fullmatch(r"error: none of \d+ candidates meets .*\n", failed.stderr)
+    assert not out.exists()
+    run("train", *again, "--nearest", code=3)
+    assert not load(out).metadata_["choice"]["met"]
+    page = folder / "chosen.html"
+    run("report", path, folder / "german.csv", "-o", page)
+    assert "Chosen among these" in page.read_text("utf-8")
+
+
+def test_report_writes_every_kind(folder, model):
+    outputs = [folder / f"report.{suffix}" for suffix in ("html", "md", "json")]
+    card = folder / "card.md"
+    options = [part for path in outputs for part in ("-o", path)]
+    run("report", model, folder / "german.csv", *options, "--card", card)
+    content = json.loads(outputs[2].read_text("utf-8"))
+    assert content["frontier"]["points"]
+    assert sum(point["chosen"] for point in content["frontier"]["points"]) == 1
+    assert len(outputs[0].read_bytes()) < 6_000_000
+    for path in (*outputs[:2], card):
+        text = path.read_text("utf-8")
+        assert content["summary"][0].split(",")[0] in text
+    assert "To be filled in" in card.read_text("utf-8")
+
+
+def test_report_of_predictions_from_elsewhere(folder):
+    frame = load_german().frame.assign(said="good")
+    frame.to_csv(folder / "said-good.csv", index=False)
+    page = folder / "elsewhere.md"
+    arguments = ("--predictions", "said", "--label", "credit", "--sensitive", "sex")
+    run("report", folder / "said-good.csv", *arguments, "-o", page)
+    assert "the predictions alone were audited" in page.read_text("utf-8")
+
+
+def test_frontier_info_and_export(folder, model):
+    arguments = [folder / "german.csv", *TRAIN, "--epsilons", "0.05,0.3", "--folds", 2]
+    found = json.loads(run("frontier", *arguments, "--json").stdout)
+    assert len(found["points"]) == 4
+    for name in ("frontier.png", "frontier.svg", "frontier.csv"):
+        said = run("frontier", *arguments, "-o", folder / name).stdout
+        assert "closed loop" in said
+        assert (folder / name).stat().st_size > 500
+    told = json.loads(run("info", model, "--json").stdout)
+    assert told["metadata"]["question"]["label"] == "credit"
+    assert "sensitive" in run("info", model).stdout
+    run("export", model, "-o", folder / "model.txt")
+    assert (folder / "model.txt").read_text().startswith("tree\n")
+    run("export", model, "--to", "onnx", "-o", folder / "model.onnx")
+    assert (folder / "model.onnx").stat().st_size > 500
+
+
+def test_demo(tmp_path):
+    said = run("demo", "-o", tmp_path / "demo").stdout
+    assert "report.html" in said
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
+    run("demo", "-o", tmp_path / "demo")  # once more
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "{d}/none.csv", *TRAIN, "-o", "{d}/x"], "none.csv is not there"),
+        (["train", "{d}/german.csv", *TRAIN, "-o", "{d}/model.fairproj"], "add --force"),
+        (["train", "{d}/german.csv", *TRAIN, "-o", "{d}/no/x"], "the folder .*no is not there"),
+        (["train", "{d}/german.csv", *TRAIN, "-o", "{d}"], "is a folder; name a file"),
+        (["train", "{d}/german.csv", *TRAIN[2:], "--label", "x", "-o", "{d}/x"], "no column 'x'"),
+        (
+            ["train", "{d}/german.csv", *TRAIN[2:], "--label", "age", "-o", "{d}/x"],
+            "has 53 values",
+        ),
+        (["train", "{d}/german.csv", *TRAIN, "--positive", "x", "-o", "{d}/x"], "is not a value"),
+        (["train", "{d}/german.csv", *TRAIN, "--test-size", "2", "-o", "{d}/x"], "between 0 and 1"),
+        (["predict", "{d}/german.csv", "{d}/german.csv", "-o", "{d}/x.csv"], "is no model file"),
+        (["predict", "{d}/model.fairproj", "{d}/german.csv", "-o", "{d}/x.xls"], "unknown kind"),
+        (["audit", "{d}/german.csv"], "give a model file and a data file"),
+        (["audit", "{d}/german.csv", "--predictions", "x"], "with --predictions, give"),
+        (["report", "{d}/model.fairproj", "{d}/german.csv", "-o", "{d}/x.pdf"], "name a .html"),
+        (["frontier", "{d}/german.csv", *TRAIN, "--epsilons", "a"], "numbers with commas"),
+        (["info", "{d}/none.fairproj"], "none.fairproj is not there"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_mistakes_end_in_one_sentence(folder, model, arguments, words):
+    result = run(*(argument.format(d=folder) for argument in arguments), code=1)
+    assert re.search(words, result.stderr), result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.output
+
+
+def test_missing_labels_are_counted(folder):
+    load_german().frame.assign(sex=lambda f: f["sex"].where(f.index > 4)).to_csv(
+        folder / "missing.csv", index=False
+    )
+    result = run("train", folder / "missing.csv", *TRAIN, "-o", folder / "x", code=1)
+    assert "misses 5 of 1000 values" in result.stderr
+
+
+def test_help_teaches():
+    for command in ("train", "predict", "audit", "report", "frontier", "demo", "info", "export"):
+        assert "fairproj" in run(command, "--help").stdout
+    assert run("--help").stdout.index("demo") < run("--help").stdout.index("train")
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "report"])
+def test_a_killed_run_leaves_no_half_file(folder, model, command):
+    """A few moments here; benchmarks/kill.py does it fifty times a command."""
+    out = folder / {"train": "k.fairproj", "predict": "k.parquet", "report": "k.html"}[command]
+    arguments = {
+        "train": ["train", folder / "german.csv", *TRAIN],
+        "predict": ["predict", model, folder / "german.csv"],
+        "report": ["report", model, folder / "german.csv"],
+    }[command]
+    line = [sys.executable, "-m", "fairproj", *map(str, arguments), "-o", str(out), "--force"]
+    for wait in (1.0, 2.0, 3.0):
+        process = subprocess.Popen(
+            line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        time.sleep(wait)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if not out.exists():
+            continue
+        if command == "train":
+            load(out)
+        elif command == "predict":
+            assert pq.read_table(out).num_rows == 1000
+        else:
+            assert out.read_text("utf-8").rstrip().endswith("</html>")

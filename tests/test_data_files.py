@@ -1,0 +1,178 @@
+"""Tables in files of every kind, whole or in chunks, and what is wrong with some."""
+
+import bz2
+import gzip
+import lzma
+import os
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from fairproj import _data_files
+from fairproj._ahead import ahead
+from fairproj._data_files import DataFile, DataFileError, described, write_chunks
+from fairproj._files import whole, write
+
+TABLE = pa.table(
+    {
+        "age": [30, 41, None],
+        "pay": [1.5, 2.25, -1e300],
+        "job": ["clerk", None, 'said "hi", then\nleft'],
+        "ok": [True, False, True],
+    }
+)
+CSV = b'age,pay,job,ok\n30,1.5,clerk,true\n41,2.25,,false\n,-1e300,"said ""hi"", then\nleft",true\n'
+
+
+def in_file(tmp_path, name):
+    path = tmp_path / name
+    if ".parquet" in name or name.endswith(".pq"):
+        pa.parquet.write_table(TABLE, path, row_group_size=2)
+    elif path.suffix in (".feather", ".arrow"):
+        pa.feather.write_feather(TABLE, str(path), chunksize=2)
+    elif path.suffix == ".zst":
+        with pa.output_stream(str(path), compression="zstd") as stream:
+            stream.write(CSV)
+    else:
+        packed = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+        content = CSV.replace(b",", b"\t") if ".tsv" in name else CSV
+        content = content.replace(b'hi"",\t', b'hi"",') if ".tsv" in name else content
+        path.write_bytes(packed.get(path.suffix, bytes)(content))
+    return DataFile.of(path)
+
+
+NAMES = ["t.csv", "t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.csv.zst", "t.parquet", "t.pq"]
+NAMES += ["t.feather", "t.arrow", "T.CSV"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kind_is_read_whole_and_in_chunks(tmp_path, name):
+    file = in_file(tmp_path, name)
+    table = file.read()
+    assert table.to_pydict() == TABLE.to_pydict()
+    assert dict(described(table)) == {
+        "age": "whole number",
+        "pay": "number",
+        "job": "text",
+        "ok": "truth value",
+    }
+    assert file.names() == TABLE.column_names
+    types = {"age": pa.int64(), "job": pa.string()}
+    chunks = list(file.chunks(["job", "age"], types))
+    assert pa.concat_tables(chunks).to_pydict() == TABLE.select(["job", "age"]).to_pydict()
+
+
+def test_chunks_are_small_whatever_the_size_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(_data_files, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(_data_files, "_CSV_BLOCK", 1000)
+    table = pa.table({"x": np.arange(1000.0)})
+    for name in ("t.parquet", "t.feather", "t.csv"):
+        path = tmp_path / name
+        assert write_chunks(path, iter([table.slice(0, 600), table.slice(600)])) == 1000
+        chunks = list(DataFile.of(path).chunks(["x"], {"x": pa.float64()}))
+        assert max(chunk.num_rows for chunk in chunks) <= 600
+        assert len(chunks) >= 4
+        assert pa.concat_tables(chunks).column("x").to_pylist() == list(range(1000))
+
+
+@pytest.mark.parametrize(("delimiter", "name"), [(";", "a.csv"), ("\t", "a.tsv"), ("|", "a.txt")])
+def test_the_delimiter_is_found(tmp_path, delimiter, name):
+    (tmp_path / name).write_text("﻿a,b\n1,2\n3,4\n".replace(",", delimiter), "utf-8")
+    assert DataFile.of(tmp_path / name).read().to_pydict() == {"a": [1, 3], "b": [2, 4]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", b"", "is empty"),
+        ("a.csv", b"a,b\n", "no rows"),
+        ("a.csv", b"a,b\n1,2\n3\n", "Expected 2 columns, got 1"),
+        ("a.csv", b"a,a\n1,2\n", "several columns called 'a'"),
+        ("a.csv", b"a,\xff\n1,2\n", "not text in UTF-8"),
+        ("a.csv.gz", b"no gzip", "cannot be read as a table"),
+        ("a.csv.gz", gzip.compress(CSV)[:-12], "cannot be read as a table"),
+        ("a.csv.xz", b"no xz", "cannot be read as a table"),
+        ("a.csv.zst", b"no zst", "cannot be read as a table"),
+        ("a.parquet", b"PAR1 no parquet", "cannot be read as a table"),
+        ("a.feather", b"ARROW1 no", "cannot be read as a table"),
+        ("a.xlsx", b"", "name of unknown kind"),
+        ("a", b"", "name of unknown kind"),
+        ("a.parquet.gz", b"", "name of unknown kind"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_a_sentence(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match=words) as caught:
+        DataFile.of(path).read()
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_and_columns_that_are_not_there(tmp_path):
+    with pytest.raises(DataFileError, match="is not there"):
+        DataFile.of(tmp_path / "a.csv").read()
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataFileError, match="is a folder"):
+        DataFile.of(tmp_path / "folder.csv").read()
+    for name in ("t.csv", "t.parquet", "t.feather"):
+        with pytest.raises(DataFileError, match="has no column 'sex'; it has 'age'"):
+            list(in_file(tmp_path, name).chunks(["sex"], {}))
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "a.csv"
+    write(path, "old")
+
+    def chunks():
+        yield TABLE
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        write_chunks(path, chunks())
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.csv"]
+    with pytest.raises(DataFileError, match="no rows"):
+        write_chunks(path, iter([]))
+    with pytest.raises(DataFileError, match="which is not done"):
+        write_chunks(tmp_path / "a.csv.gz", iter([TABLE]))
+
+
+def test_what_a_killed_run_left_is_cleared_away_by_the_next(tmp_path):
+    dead = tmp_path / ".a.txt.999999999-abcd.partial"
+    alive = tmp_path / f".a.txt.{os.getpid()}-abcd.partial"
+    other = tmp_path / ".b.txt.999999999-abcd.partial"
+    for path in (dead, alive, other):
+        path.write_text("half")
+    write(tmp_path / "a.txt", "new")
+    assert not dead.exists()
+    assert alive.exists()
+    assert other.exists()
+    with whole(tmp_path / "a.txt") as partial:
+        partial.write_text("newer")
+    assert (tmp_path / "a.txt").read_text() == "newer"
+
+
+def test_reading_ahead_keeps_order_and_errors():
+    def numbers():
+        yield from range(5)
+        raise ValueError("six is missing")
+
+    items = ahead(numbers())
+    assert [next(items) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="six is missing"):
+        next(items)
+    assert list(ahead([])) == []
+
+
+def test_pandas_writes_what_is_read(tmp_path):
+    frame = pd.DataFrame({"job": pd.Categorical(["a", "b", None]), "n": [1, 2, 3]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    table = DataFile.of(tmp_path / "a.parquet").read()
+    assert dict(described(table))["job"] == "text"
+    assert table.to_pandas()["job"].tolist()[:2] == ["a", "b"]

@@ -1,0 +1,524 @@
+"""The HTML page of a report, in a browser."""
+
+import copy
+import json
+import re
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from fairproj import FairProjClassifier
+from fairproj.datasets import load_german
+from fairproj.report import _charts
+from fairproj.report._summary import Source, frontier_content, summary
+from fairproj.selection import fair_train_test_split, fairness_frontier
+
+pytest.importorskip("jinja2", reason="jinja2 is not installed")
+from fairproj.report._page import html
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+HOSTILE = [
+    "<script>window.hacked = 1</script>",
+    "</script><script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked = 1">',
+    "' onfocus='window.hacked = 1' autofocus='",
+    "<!--<script>",
+    "{{ 7 * 7 }} {% raw %} &lt;b&gt;",
+    "\u202eright to left שלום עולם",
+    "👩‍🚀 and a line\u2028separator",
+    "long" * 200,
+]
+
+
+@pytest.fixture(scope="module")
+def content():
+    """A closed loop on German Credit, with two frontiers and a target."""
+    data = load_german()
+    X, X_new, y, y_new, groups, groups_new = fair_train_test_split(
+        data.data, data.target, data.sensitive_features, random_state=0
+    )
+    model = FairProjClassifier(epsilon=0.1, enforce="classifier", n_estimators=12)
+    model.fit(X, y, sensitive_features=groups)
+    frontiers = [
+        fairness_frontier(
+            FairProjClassifier(enforce=enforce, n_estimators=8),
+            X,
+            y,
+            sensitive_features=groups,
+            epsilons=[0.01, 0.05, 0.1, 0.3],
+            cv=2,
+            name=name,
+        )
+        for enforce, name in (("classifier", "closed loop"), ("distribution", "training weights"))
+    ]
+    return summary(
+        model,
+        X_new,
+        y_new,
+        groups_new,
+        max_gap=0.1,
+        frontier=frontier_content(frontiers, chosen=("closed loop", 0.1), note="two folds"),
+        source=Source("german.csv", "new rows", False, "ab" * 32, "fairproj report german.csv"),
+    )
+
+
+def audit(names, n_rows=3000):
+    """Predictions from elsewhere, without a model or a target."""
+    rng = np.random.default_rng(0)
+    y, predicted = rng.integers(2, size=(2, n_rows))
+    groups = np.array(names, dtype=object)[np.arange(n_rows) % len(names)]
+    return summary(None, None, y, groups, y_pred=predicted)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as run:
+        started = run.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Open a report; at the end, nothing may have been complained about or asked for."""
+    opened, complaints, requests = [], [], []
+
+    def visit(content, *, width=1280, **options):
+        file = tmp_path / f"report-{len(opened)}.html"
+        file.write_text(html(content), encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        page = context.new_page()
+        page.set_default_timeout(5000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(file.as_uri())
+        opened.append((context, file.as_uri()))
+        return page
+
+    yield visit
+    for context, _ in opened:
+        context.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith("data:")] == [url for _, url in opened]
+
+
+def test_id(name):
+    return f"[data-test='{name}']"
+
+
+test_id.__test__ = False
+
+
+def cells(page, table):
+    """The text of each row of a table."""
+    rows = page.locator(f"{test_id(table)} tbody tr:not(.part)")
+    return rows.evaluate_all(
+        "rows => rows.map(row => [...row.children].map(cell => cell.textContent.trim()))"
+    )
+
+
+def number(value):
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def signed(value):
+    return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+
+
+def place(page, index):
+    """The middle of a point of the frontier, in view."""
+    marker = page.locator(f"[data-index='{index}'] .marker")
+    marker.scroll_into_view_if_needed()
+    box = marker.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def alone(points):
+    """The indices of points that lie apart from all others."""
+    where = [(point["gap"], point["score"]) for point in points]
+    return [i for i, one in enumerate(where) if where.count(one) == 1]
+
+
+def test_all_sections_in_order(visit, content):
+    page = visit(content)
+    assert page.title() == "Fairness report: german.csv"
+    assert page.locator("h1").all_inner_texts() == ["Fairness report: german.csv"]
+    assert page.locator("h2").all_inner_texts() == [
+        "Summary",
+        "What was asked",
+        "Data and groups",
+        "Rates by group",
+        "Gaps",
+        "Frontier",
+        "Training dynamics",
+        "Certificate in plain words",
+        "Caveats",
+        "Reproduce",
+    ]
+    said = page.locator(test_id("summary")).inner_text()
+    assert all(sentence in said for sentence in content["summary"])
+    assert page.locator(f"{test_id('caveats')} li").all_inner_texts() == content["caveats"]
+    assert page.locator(test_id("command")).inner_text() == "fairproj report german.csv"
+    assert page.locator(test_id("sha256")).inner_text() == "ab" * 32
+    certificate = page.locator(test_id("certificate")).inner_text()
+    assert all(words in certificate for words in content["certificate"]["words"])
+
+
+def test_tables_hold_the_numbers_of_the_content(visit, content):
+    page = visit(content)
+    assert cells(page, "rates-table") == [
+        [row["group"], str(row["n"]), str(row["hits"])]
+        + [number(row[name]) for name in ("estimate", "low", "high")]
+        for row in content["rates"]
+    ]
+    gaps = cells(page, "gaps-table")
+    assert [row[1:] for row in gaps] == [
+        [number(row[name]) for name in ("estimate", "low", "high")]
+        + [str(row[name]) for name in ("highest", "lowest", "n_smallest")]
+        for row in content["gaps"]
+    ]
+    marked = page.locator(f"{test_id('gaps-table')} tr.target th").inner_text()
+    assert marked.lower().startswith(content["target"]["name"])
+    assert [row[1] for row in cells(page, "scores-table")] == [
+        number(row["value"]) for row in content["scores"]
+    ]
+    assert [row[2:4] for row in cells(page, "points-table")] == [
+        [f"{point[name]:.3f} ± {point[f'{name}_se']:.3f}" for name in ("score", "gap")]
+        for point in content["frontier"]["points"]
+    ]
+    assert cells(page, "asked-table") == content["asked"]
+    assert cells(page, "certificate-table") == content["certificate"]["rows"]
+    assert dict(cells(page, "versions-table")) == content["reproduce"]["versions"]
+
+
+def test_charts_agree_with_the_numbers(visit, content):
+    """Where dots and lines lie on the screen, read off by the scale's own labels."""
+    page = visit(content)
+    read = """svg => {
+        const plot = svg.getBoundingClientRect();
+        const labels = [...svg.querySelectorAll('.tick')];
+        const at = e => (e.getBoundingClientRect().x + e.getBoundingClientRect().right) / 2;
+        const [a, b] = [labels[0], labels.at(-1)];
+        const scale = x => +a.textContent
+            + (x - at(a)) / (at(b) - at(a)) * (b.textContent - a.textContent);
+        return [...svg.querySelectorAll('.dot')].map(dot => scale(at(dot)));
+    }"""
+    drawn = page.locator(test_id("rate-chart")).evaluate_all(f"all => all.flatMap({read})")
+    np.testing.assert_allclose(drawn, [row["estimate"] for row in content["rates"]], atol=0.005)
+    drawn = page.locator(test_id("gap-chart")).evaluate(read)
+    np.testing.assert_allclose(drawn, [row["estimate"] for row in content["gaps"]], atol=0.005)
+    assert page.locator(test_id("gap-limit")).count() == 1
+    assert page.locator(test_id("frontier-limit")).count() == 1
+    assert page.locator(test_id("dynamics-chart")).count() == 3
+
+
+def test_hovering_tells_a_points_numbers(visit, content):
+    page = visit(content)
+    points = content["frontier"]["points"]
+    tip = page.locator(test_id("tip"))
+    assert tip.is_hidden()
+    for index in alone(points)[:3]:
+        page.mouse.move(*place(page, index))
+        point = points[index]
+        assert tip.inner_text().split("\n")[:3] == [
+            f"{point['series']}, epsilon {point['value']:g}",
+            f"accuracy {point['score']:.3f} ± {point['score_se']:.3f}",
+            f"gap {point['gap']:.3f} ± {point['gap_se']:.3f}",
+        ]
+    page.mouse.move(5, 5)
+    assert tip.is_hidden()
+
+
+def compared(a, b):
+    """What the panel must say of two points."""
+    parts = []
+    for name, more, less in (("score", "higher", "lower"), ("gap", "larger", "smaller")):
+        size = f"{100 * abs(b[name] - a[name]):.1f}"
+        parts.append(f"{size} points {more if b[name] > a[name] else less}")
+    return parts
+
+
+def test_clicking_two_points_compares_them(visit, content):
+    page = visit(content)
+    points = content["frontier"]["points"]
+    first, second, *_ = alone(points)[::-1]
+    panel = page.locator(test_id("picked-text"))
+    page.mouse.click(*place(page, first))
+    assert panel.inner_text().startswith(f"A is {points[first]['series']}, epsilon ")
+    page.mouse.click(*place(page, second))
+    a, b = points[first], points[second]
+    sentence = panel.locator("p").inner_text()
+    for part in compared(a, b):
+        assert part in sentence or part.startswith("0.0 ")
+    last = cells(page, "compare-table")[-1]
+    assert last == [
+        "B \N{MINUS SIGN} A",
+        "",
+        *(signed(b[name] - a[name]) for name in ("score", "gap")),
+    ]
+    assert page.locator("[aria-pressed='true']").count() == 2
+    page.mouse.click(*place(page, second))
+    assert panel.inner_text().startswith("A is ")
+    page.locator(test_id("clear")).click()
+    assert page.locator("[aria-pressed='true']").count() == 0
+    assert page.locator(test_id("clear")).is_hidden()
+
+
+def test_the_keyboard_alone_compares_points(visit, content):
+    page = visit(content)
+    focused = "document.activeElement.dataset.index"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate(focused):
+            break
+    assert page.evaluate(focused) == "0"
+    points = content["frontier"]["points"]
+    tip = page.locator(test_id("tip"))
+    assert f"{points[0]['score']:.3f}" in tip.inner_text()
+    page.keyboard.press("Enter")
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(focused) == "4"
+    assert f"{points[4]['gap']:.3f}" in tip.inner_text()
+    page.keyboard.press("Space")
+    pressed = page.locator("[aria-pressed='true']")
+    assert {one.get_attribute("data-index") for one in pressed.all()} == {"0", "4"}
+    assert cells(page, "compare-table")[-1][3] == signed(points[4]["gap"] - points[0]["gap"])
+    page.keyboard.press("Escape")
+    assert pressed.count() == 0
+    page.keyboard.press("Tab")  # one stop for the whole chart
+    assert page.evaluate(focused) is None
+
+
+def test_hostile_names_stay_text(visit, content):
+    found = copy.deepcopy(content)
+    for point in found["frontier"]["points"]:
+        point["series"] = HOSTILE[1]
+    mean = audit(HOSTILE)
+    for name in ("rates", "gaps", "data"):
+        found[name] = mean[name]
+    found["title"] = found["reproduce"]["command"] = HOSTILE[1]
+    found["caveats"] = ["a file name with half a pair: \ud800"]
+    found["dynamics"]["panels"][0]["lines"][0]["name"] = HOSTILE[2]
+    for width in (390, 1280):
+        page = visit(found, width=width)
+        page.mouse.move(*place(page, 0))
+        page.mouse.click(*place(page, 0))
+        page.keyboard.press("Escape")
+        assert page.evaluate("window.hacked") is None
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator("img, main script").count() == 0
+    assert page.locator("h1").inner_text() == HOSTILE[1]
+    shown = [row[0] for row in cells(page, "groups-table")]
+    assert set(shown) == set(HOSTILE)
+    kept = json.loads(page.locator("#content").text_content())
+    assert {row["group"] for row in kept["data"]["groups"]} == set(HOSTILE)
+
+
+CONTRASTS = """() => {
+    const channel = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    const parse = text => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const behind = e => {
+        for (; e; e = e.parentElement) {
+            const found = parse(getComputedStyle(e).backgroundColor);
+            if (found.length < 4 || found[3] > 0) return found;
+        }
+        return [255, 255, 255];
+    };
+    const ratio = (a, b) => {
+        const [x, y] = [light(a), light(b)];
+        return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+    };
+    const shown = [...document.querySelectorAll('body *')].filter(e => e.checkVisibility());
+    const texts = shown.filter(e => [...e.childNodes].some(n => n.nodeType == 3 && n.data.trim()));
+    const pick = e => getComputedStyle(e)[e.namespaceURI.endsWith('svg') ? 'fill' : 'color'];
+    const lines = shown.filter(e => e.matches('.line, .marker, .reach, .limit, .ring, .kept'));
+    return {
+        text: Math.min(...texts.map(e => ratio(parse(pick(e)), behind(e)))),
+        marks: Math.min(...lines.map(e => ratio(parse(getComputedStyle(e).stroke), behind(e)))),
+        series: Math.min(...[0, 1, 2, 3, 4, 5].map(i => {
+            const probe = document.createElement('i');
+            document.body.append(probe);
+            probe.style.color = `var(--c${i})`;
+            return ratio(parse(getComputedStyle(probe).color), behind(document.body));
+        })),
+        paper: getComputedStyle(document.body).backgroundColor,
+    };
+}"""
+
+
+def test_contrast_in_both_themes(visit, content):
+    papers = set()
+    for scheme in ("light", "dark"):
+        page = visit(content, color_scheme=scheme)
+        for verdict in ("met", "not-met", "undecided", "no-target"):
+            page.locator(test_id("verdict")).evaluate(
+                f"one => one.className = 'verdict v-{verdict}'"
+            )
+            found = page.evaluate(CONTRASTS)
+            assert found["text"] >= 4.5
+        assert found["marks"] >= 3
+        assert found["series"] >= 3
+        papers.add(found["paper"])
+    assert len(papers) == 2
+    page.locator(test_id("theme")).click()
+    assert page.locator(test_id("theme")).inner_text() == "Dark theme"
+    assert {page.evaluate(CONTRASTS)["paper"], found["paper"]} == papers
+
+
+def test_the_verdict_is_said_in_words_and_by_a_shape(content):
+    said = {}
+    for verdict in ("met", "not met", "undecided", "no target"):
+        badge = re.search(
+            'data-test="verdict">(.*?)</p>', html({**content, "verdict": verdict}), re.S
+        )
+        icon, words = badge[1].split("</svg>")
+        said[words.strip()] = icon
+    assert list(said) == ["Target met", "Target not met", "Undecided", "No target"]
+    assert len(set(said.values())) == 4
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_scrolling_sideways(visit, content, width):
+    page = visit(content, width=width)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    if width == 390:
+        region = page.locator(".scroll", has=page.locator(test_id("gaps-table")))
+        assert region.evaluate("one => one.scrollWidth > one.clientWidth")
+        assert region.get_attribute("tabindex") == "0"
+
+
+def test_without_javascript(visit, content):
+    page = visit(content, java_script_enabled=False)
+    for name in ("rates-table", "gaps-table", "groups-table"):
+        assert page.locator(test_id(name)).is_visible()
+    assert page.locator("button:visible").count() == 0
+    assert page.locator(test_id("picked")).is_hidden()
+    assert page.locator(f"{test_id('frontier-chart')} .marker").count() == 8
+    assert page.locator(f"{test_id('dynamics-chart')} path").first.get_attribute("d")
+
+
+def test_names_and_landmarks(visit, content):
+    page = visit(content)
+    unnamed = "svg:not([aria-hidden] *, svg svg, [aria-hidden='true'], [aria-label])"
+    assert page.locator(unnamed).count() == 0
+    assert page.locator("svg[aria-label]").count() == 4 + 1 + 1 + 3
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert page.locator("main").count() == page.locator("h1").count() == 1
+    assert page.locator("table:not(:has(> caption))").count() == 0
+    assert page.locator("th:not([scope])").count() == 0
+    ids = page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
+    assert len(ids) == len(set(ids))
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_copying_the_command(visit, content):
+    page = visit(content, permissions=["clipboard-read", "clipboard-write"])
+    page.locator(test_id("copy")).click()
+    page.locator(test_id("copied"), has_text="copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == content["reproduce"]["command"]
+
+
+def test_copying_where_the_clipboard_is_denied(visit, content):
+    page = visit(content)
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
+    page.locator(test_id("copy")).click()
+    page.locator(test_id("copied"), has_text=re.compile("^copied$")).wait_for()
+    assert page.locator("textarea").count() == 0
+
+
+def test_printing(visit, content):
+    page = visit(content, color_scheme="dark")
+    pdf = page.pdf(prefer_css_page_size=True)
+    assert pdf.startswith(b"%PDF")
+    assert pdf.count(b"/Type /Page\n") > 3
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("button:visible").count() == 0
+    assert page.locator(test_id("certificate-table")).bounding_box()["height"] > 50
+
+
+def test_an_audit_of_predictions_alone(visit):
+    found = audit(["a", "b", "c"])
+    page = visit(found)
+    assert "Frontier" not in page.locator("h2").all_inner_texts()
+    assert page.locator(test_id("verdict")).inner_text().strip() == "No target"
+    assert page.locator(test_id("gap-limit")).count() == 0
+    assert page.locator(test_id("command")).count() == 0
+
+
+def test_two_hundred_groups(visit):
+    found = audit([f"group {i}" for i in range(200)], 20_000)
+    assert len(html(found)) < 6e6
+    page = visit(found, width=390)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert "the first 20 of 200 groups" in page.locator(test_id("rates")).inner_text()
+    assert page.locator(f"{test_id('rate-chart')} .dot").count() == 4 * 20
+    assert len(cells(page, "rates-table")) == 800
+
+
+def test_what_is_not_known_is_said(visit, content):
+    found = copy.deepcopy(content)
+    found["gaps"][1] |= {"estimate": None, "low": None, "high": None, "highest": None}
+    found["gaps"][2]["estimate"] = None
+    found["rates"][0] |= {"estimate": None, "low": 0.0, "high": 1.0}
+    found["frontier"]["points"][0] |= {"gap": float("nan"), "score_se": None}
+    found["frontier"]["points"][1] |= {"gap_se": None}
+    for line in found["dynamics"]["panels"][0]["lines"]:
+        line["values"][2:4] = [None, None]
+    found["dynamics"]["panels"][1]["lines"][0]["values"] = [None] * 12
+    found["dynamics"]["panels"][2]["lines"] = []
+    page = visit(found)
+    assert cells(page, "gaps-table")[1][1:5] == ["unknown"] * 4
+    assert cells(page, "rates-table")[0][3] == "unknown"
+    assert page.locator(f"{test_id('gap-chart')} text", has_text="unknown").count() == 2
+    assert page.locator(test_id("point")).count() == 7
+    assert "nan" not in page.locator("body").inner_text().lower()
+
+
+def test_the_page_is_one_small_file(content):
+    text = html(content)
+    assert len(text.encode()) < 1e6
+    assert not re.findall(r"(?:src|href)=\"(?!#|data:)", text)
+    assert not re.findall(r"url\(|@import|https?:", text)
+
+
+def test_a_page_without_jinja2(content, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(ImportError, match=re.escape("pip install 'fairproj[report]'")):
+        html(content)
+
+
+@pytest.mark.parametrize(
+    "values", [[], [0.0], [3.0, 3.0], [0.1, 0.1 + 1e-17], [-2, 5], [1e-7, 3e-7], [0, 1e9]]
+)
+def test_axes_hold_their_values(values):
+    found = _charts.axis(values)
+    assert found.low < found.high
+    assert all(found.low <= value <= found.high for value in values)
+    assert 2 <= len(found.marks()) <= 8
+    assert len({label for _, label in found.marks()}) == len(found.marks())
+
+
+def test_axis_of_rounds():
+    for rounds in (1, 2, 3, 23, 100, 12345):
+        found = _charts.axis([1, rounds], tight=True)
+        assert found.at(1) == 0
+        assert found.ticks
+        assert all(tick == round(tick) for tick in found.ticks)
