@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench bench-quality reproduce reproduce-quick docs clean
+.PHONY: help demo test lint bench bench-quality bench-safety reproduce reproduce-quick docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
-demo: $(VENV)/.core  ## train on German Credit and print what came out
-	@$(BIN)/python examples/german_credit.py
+demo: $(VENV)/.core  ## train on German Credit, audit, and write fairproj-demo/report.html
+	@$(BIN)/fairproj demo
 
 test: $(VENV)/.dev lint  ## lint, types, import layers, then every test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup
@@ -23,6 +23,11 @@ lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
 bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/frontier.py --fresh
+	$(BIN)/python benchmarks/predict.py
+
+bench-safety: $(VENV)/.dev  ## mutated model and data files, runs killed at random: twenty minutes
+	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/kill.py
 
 bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the studies of the closed loop and of the choice: an hour
 	$(BIN)/python benchmarks/quality.py --fresh
@@ -42,18 +47,18 @@ docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis fairproj-demo
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check --upgrade pip
 
 $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[progress]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[progress,plot,test,lint]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[test,lint]"
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.reproduce: pyproject.toml | $(VENV)/bin/python
@@ -61,5 +66,5 @@ $(VENV)/.reproduce: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[progress,plot,docs]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,docs]"
 	@touch $@

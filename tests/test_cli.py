@@ -167,7 +167,9 @@ def test_predict_reads_truth_values_missing_values_and_unknown_categories(folder
     found = pd.read_csv(folder / "said.csv")
     loaded = load(path)
     np.testing.assert_array_equal(found["prediction"], loaded.predict(new[["ok", "n", "job"]]))
-    np.testing.assert_allclose(found["probability"], loaded.predict_proba(new[["ok", "n", "job"]])[:, 0])
+    np.testing.assert_allclose(
+        found["probability"], loaded.predict_proba(new[["ok", "n", "job"]])[:, 0]
+    )
 
 
 def test_the_most_accurate_model_within_a_gap(folder):

@@ -3,6 +3,7 @@
 import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_public_names_exist():
-    assert len(fairproj.__all__) <= 20
+    assert len(fairproj.__all__) <= 22
     for name in fairproj.__all__:
         assert hasattr(fairproj, name)
 
@@ -27,7 +28,7 @@ def test_importing_fairproj_imports_no_extra():
     """matplotlib and the rest are imported where they are used, and only then."""
     code = (
         "import sys, fairproj; "
-        "print([m for m in ('matplotlib', 'polars', 'fairlearn', 'cvxpy') if m in sys.modules])"
+        "print([m for m in ('matplotlib', 'polars', 'fairlearn', 'cvxpy', 'pyarrow.csv', 'jinja2', 'skops', 'onnx', 'typer') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
@@ -65,7 +66,53 @@ def test_plot_of_the_dynamics(constraints):
     plt.close("all")
 
 
-def test_the_demo_runs(capsys):
+def test_plots_of_rates_and_gaps():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    y, groups = np.tile([0, 1], 50), np.repeat(["a", "b"], 50)
+    report = fairproj.fairness_report(None, None, y, groups, y_pred=np.where(groups == "a", y, 1))
+    axes = fairproj.plot_rates(report)
+    assert [ax.get_title() for ax in axes] == [
+        "selection rate",
+        "true positive rate",
+        "false positive rate",
+        "accuracy",
+    ]
+    np.testing.assert_allclose(axes[2].lines[0].get_xdata(), [0.0, 1.0])
+    with pytest.raises(ValueError, match="ax must be 4 matplotlib axes"):
+        fairproj.plot_rates(report, ax=axes[:2])
+    ax = fairproj.plot_gaps(report, max_gap=0.1)
+    assert ax.get_yticklabels()[0].get_text() == "demographic parity"
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), report.gaps["estimate"])
+    plt.close("all")
+
+
+def test_html_of_an_estimator():
+    text = FairProjClassifier(epsilon=0.07)._repr_html_()
+    assert "FairProjClassifier" in text
+    assert "0.07" in text
+
+
+def test_the_notebook_runs(monkeypatch, tmp_path):
+    """As kept in the repository, from top to bottom."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    notebook = nbformat.read(ROOT / "examples" / "adult.ipynb", 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the kernel's own machinery
+        NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    said = "".join(
+        output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", [])
+    )
+    assert "the best score of the" in said
+
+
+def test_the_example_runs(capsys):
     runpy.run_path(str(ROOT / "examples" / "german_credit.py"), run_name="__main__")
     out = capsys.readouterr().out
     assert "female" in out

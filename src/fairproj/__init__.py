@@ -3,7 +3,7 @@
 from fairproj import audit, constraints, datasets, metrics, selection
 from fairproj._certificate import Certificate, ClosedLoopCertificate
 from fairproj._classifier import FairProjClassifier
-from fairproj._plots import plot_dynamics
+from fairproj._plots import plot_dynamics, plot_gaps, plot_rates
 from fairproj._projection import Projection, project
 from fairproj._rounds import History, Round, StopReason
 from fairproj._versions import show_versions
@@ -30,6 +30,8 @@ __all__ = [
     "load",
     "metrics",
     "plot_dynamics",
+    "plot_gaps",
+    "plot_rates",
     "project",
     "selection",
     "show_versions",

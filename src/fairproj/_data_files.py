@@ -264,14 +264,12 @@ def column_types(
     return found
 
 
-def as_columns(table: Any, names: Sequence[str]) -> Any:
-    """Some columns, text as codes into its values: each value is then looked up once."""
+def as_frame(table: Any, names: Sequence[str]) -> Any:
+    """Some columns as pandas has them, text as categories: each value is looked up once."""
     pa = _arrow()
     columns = [table.column(name) for name in names]
-    return pa.table(
-        [c.dictionary_encode() if kind_of(c.type) == "text" else c for c in columns],
-        names=list(names),
-    )
+    coded = [c.dictionary_encode() if kind_of(c.type) == "text" else c for c in columns]
+    return pa.table(coded, names=list(names)).to_pandas()
 
 
 class ChunkWriter:

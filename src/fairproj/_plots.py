@@ -1,4 +1,4 @@
-"""The picture of a run: four panels, as in the paper's figure of training dynamics.
+"""Pictures: a run in four panels, as in the paper's figure of training dynamics; rates and gaps.
 
 The only place that imports matplotlib, and only inside functions.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from fairproj._rounds import History
+from fairproj.audit import FairnessReport
 
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # safe for most eyes
 
@@ -57,6 +59,68 @@ def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
         if few:
             ax.xaxis.get_major_locator().set_params(integer=True)
     return axes
+
+
+def plot_rates(report: FairnessReport, *, ax: Any = None) -> Any:
+    """Rates of each group with their intervals.
+
+    Parameters
+    ----------
+    report : FairnessReport
+        Of `fairness_report`.
+    ax : sequence of four matplotlib axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    array of matplotlib axes of shape (4,)
+    """
+    names = report.rates["rate"].unique()
+    height = 1.4 + 0.25 * report.rates["group"].nunique()
+    new = (1, len(names)) if ax is None else None
+    axes = np.asarray(new_axes(*new, figsize=(11, height)) if new else ax).reshape(-1)
+    if len(axes) != len(names):
+        raise ValueError(f"ax must be {len(names)} matplotlib axes, got {len(axes)}")
+    for name, panel in zip(names, axes, strict=True):
+        _intervals(panel, report.rates[report.rates["rate"] == name], "group")
+        panel.set_title(name.replace("_", " "))
+    for panel in axes[1:]:
+        panel.set_yticklabels([])
+    return axes
+
+
+def plot_gaps(report: FairnessReport, *, max_gap: float | None = None, ax: Any = None) -> Any:
+    """Gaps with their intervals, and the largest gap allowed, if any, as a line.
+
+    Parameters
+    ----------
+    report : FairnessReport
+        Of `fairness_report`.
+    max_gap : float, optional
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = new_axes(figsize=(6.5, 2.8)) if ax is None else ax
+    _intervals(ax, report.gaps.assign(gap=report.gaps["gap"].str.replace("_", " ")), "gap")
+    if max_gap is not None:
+        ax.axvline(max_gap, color=_ORANGE, linestyle="--")
+        ax.set_title(f"dashed: largest gap allowed, {max_gap:g}", fontsize="small", loc="right")
+    ax.set_xlim(left=0)
+    ax.set_xlabel(f"gap, with {report.confidence:.0%} intervals")
+    return ax
+
+
+def _intervals(ax: Any, rows: pd.DataFrame, names: str) -> None:
+    """A dot and a line for each row, the first on top."""
+    places = np.arange(len(rows))[::-1]
+    ax.hlines(places, rows["low"], rows["high"], color=_BLUE, linewidth=1.5)
+    ax.plot(rows["estimate"], places, "o", color=_BLUE, markersize=5)
+    ax.set_yticks(places, rows[names])
+    ax.set_ylim(-0.7, len(rows) - 0.3)
+    ax.grid(alpha=0.3, axis="x")
 
 
 def matplotlib() -> Any:

@@ -11,7 +11,7 @@ import typer
 
 from fairproj import FairProjClassifier, load
 from fairproj._ahead import ahead
-from fairproj._data_files import DataFile, as_columns, column_types, write_chunks
+from fairproj._data_files import DataFile, as_frame, column_types, write_chunks
 from fairproj._validation import listing
 from fairproj.cli._common import (
     AsJson,
@@ -72,9 +72,15 @@ def _predicted(model: FairProjClassifier, source: DataFile, keep: list[str]) -> 
     features = [str(name) for name in names]
     wanted = list(dict.fromkeys([*features, *keep]))
     positive = 1 if model.pos_label is None else model.classes_.tolist().index(model.pos_label)
-    types = column_types(model._encoder.categories, features, model.metadata_.get("kinds", {}))
-    for chunk in ahead(source.chunks(wanted, types)):
-        margin = model.decision_function(as_columns(chunk, features))
+    categories = model._encoder.categories if model.estimator is None else {}
+    types = column_types(categories, features, model.metadata_.get("kinds", {}))
+    # Reading and encoding go on in a thread while the trees are asked, which needs no interpreter.
+    read = (
+        (chunk, model.to_matrix(as_frame(chunk, features)))
+        for chunk in source.chunks(wanted, types)
+    )
+    for chunk, matrix in ahead(read):
+        margin = model._ensemble.margin(matrix)
         columns = {name: chunk.column(name) for name in keep}
         columns["prediction"] = model._labels(margin)
         columns["probability"] = model._probabilities(margin)[:, positive]

@@ -1,0 +1,78 @@
+"""What the README shows of the command line and the report: run the commands, and take pictures.
+
+python docs/make_screens.py    # needs Chromium; into docs/images
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from io import StringIO
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+from rich.console import Console
+from rich.text import Text
+
+from fairproj.datasets import load_adult
+
+IMAGES = Path(__file__).parent / "images"
+WIDTH = 92
+COMMANDS = [
+    "fairproj train adult.csv --label income --sensitive sex --use-sensitive --max-gap 0.06 "
+    "-o model.fairproj",
+    "fairproj audit model.fairproj adult.csv --max-gap 0.06",
+    "fairproj report model.fairproj adult.csv -o report.html",
+]
+SHOWN = 1  # the command whose output is shown
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        load_adult().frame.to_csv(Path(folder) / "adult.csv", index=False)
+        console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
+        for number, command in enumerate(COMMANDS):
+            said = run(command, folder)
+            if number == SHOWN:
+                console.print(Text(f"$ {command}", style="bold"))
+                console.print(Text(said.rstrip()))
+        console.save_svg(str(IMAGES / "terminal.svg"), title="fairproj", unique_id="fairproj")
+        picture(Path(folder) / "report.html", IMAGES / "report.png")
+
+
+def run(command: str, folder: str) -> str:
+    line = [sys.executable, "-m", *shlex.split(command)]
+    done = subprocess.run(
+        line,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": str(WIDTH)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    if done.returncode not in (0, 4):
+        raise SystemExit(f"{command} ended with {done.returncode}: {done.stdout}")
+    return done.stdout
+
+
+def picture(page: Path, path: Path) -> None:
+    """The top of the page and its frontier, two points picked, side by side in one picture."""
+    with sync_playwright() as play:
+        browser = play.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        tab = browser.new_page(viewport={"width": 860, "height": 640}, device_scale_factor=1.5)
+        tab.goto(page.as_uri())
+        tab.screenshot(path=str(path))
+        section = tab.locator("[data-test=frontier]")
+        section.scroll_into_view_if_needed()
+        section.screenshot(path=str(path.with_name("report-frontier.png")))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
