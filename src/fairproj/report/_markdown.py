@@ -14,7 +14,7 @@ def markdown(content: Content) -> str:
     parts = [
         f"# {_plain(content['title'])}",
         f"{content['created']}. Verdict: **{content['verdict']}**.",
-        *_section("Summary", content["summary"]),
+        *_section("Summary", map(_plain, content["summary"])),
         *_section("What was asked", [_table(["", ""], content["asked"])]),
         *_section("Data and groups", _data(content["data"])),
         *_section("Rates by group", [_rates(content)]),
@@ -45,11 +45,13 @@ def model_card(content: Content) -> str:
                 *_data(content["data"]),
             ],
         ),
-        *_section("Evaluation", [*content["summary"], _scores(content), _gaps(content)]),
+        *_section(
+            "Evaluation", [*map(_plain, content["summary"]), _scores(content), _gaps(content)]
+        ),
         *_section("Rates by group", [_rates(content)]),
     ]
     if content["certificate"]:
-        parts += _section("Training", content["certificate"]["words"])
+        parts += _section("Training", map(_plain, content["certificate"]["words"]))
     parts += _section("Ethical considerations", [ask])
     parts += _section("Caveats", [_list(content["caveats"])])
     parts += _section("Reproduce", _reproduce(content["reproduce"]))
@@ -142,7 +144,8 @@ def _frontier(frontier: Content) -> list[str]:
 
 
 def _certificate(certificate: Content) -> list[str]:
-    return [*certificate["words"], _table(["", ""], certificate["rows"]), certificate["caveat"]]
+    words = [_plain(sentence) for sentence in certificate["words"]]
+    return [*words, _table(["", ""], certificate["rows"]), _plain(certificate["caveat"])]
 
 
 def _reproduce(reproduce: Content) -> list[str]:

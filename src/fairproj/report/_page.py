@@ -20,7 +20,7 @@ _VERDICTS = {
 def html(content: dict[str, Any]) -> str:
     """A page that needs no other file, from what `fairproj.report._summary` found."""
     content = _finite(content)
-    page: str = _environment().from_string(_text("page.html")).render(content=content)
+    page: str = _environment().from_string(_text("page.html")).render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
 
 
