@@ -8,7 +8,7 @@ order, arrays of the expected lengths, and in every tree each node reached once 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ _MOST_LEAVES = 1 << 17  # LightGBM's own limit
 _MOST_WORDS = 1 << 24  # sets of categories are bits in words
 _NUMBERS = re.compile(r"[0-9eE+. -]*")
 _INTEGERS = re.compile(r"[0-9 -]*")
-_INFO = re.compile(r"none|\[[^\s\[\]]+:[^\s\[\]]+\]|-?\d+(:-?\d+)*")
+_NAME = re.compile(r"[\w.-]+")
+_INFO = re.compile(r"none|\[[0-9a-z.+-]+:[0-9a-z.+-]+\]|-?[0-9]+(:-?[0-9]+)*")
+_MOST_ROWS = 1 << 31  # counts are 32-bit integers there
 _CATEGORICAL, _MISSING_BITS = 1, 12
 _OF_SPLITS = {
     "split_feature": True,
@@ -39,17 +41,18 @@ class NotAModelError(ValueError):
     """Says what was found instead."""
 
 
-def check(text: str, n_features: int, n_trees: int) -> None:
-    """Raise `NotAModelError` unless ``text`` holds so many trees over so many features."""
+def check(text: str, n_features: int, votes: Sequence[float]) -> None:
+    """Raise `NotAModelError` unless ``text`` holds a tree for each vote over so many features."""
+    n_trees = len(votes)
     lines = iter(text.split("\n"))
     _header(lines, n_features, n_trees)
     sizes = _integers(_field(next(lines, ""), "tree_sizes"), n_trees, "tree_sizes")
     _expect(next(lines, None), "")
-    found = [_tree(lines, number, n_features) for number in range(n_trees)]
+    found = [_tree(lines, number, n_features, vote) for number, vote in enumerate(votes)]
     if found != sizes.tolist():
         raise NotAModelError("tree_sizes does not tell the sizes of the trees")
     _expect(next(lines, None), "end of trees")
-    if "".join(lines).strip():
+    if list(lines) != [""]:
         raise NotAModelError("there is text after the trees")
 
 
@@ -68,13 +71,14 @@ def _header(lines: Iterator[str], n_features: int, n_trees: int) -> None:
         _expect(next(lines, None), line)
     names = _field(next(lines, ""), "feature_names").split(" ")
     infos = _field(next(lines, ""), "feature_infos").split(" ")
-    if len(names) != n_features or len(set(names)) != n_features or not all(names):
-        raise NotAModelError(f"feature_names must hold {n_features} different names")
+    # LightGBM ends a line at a carriage return and the text at a null, wherever they stand.
+    if len(names) != n_features or len(set(names)) != n_features or not all(map(_plain, names)):
+        raise NotAModelError(f"feature_names must hold {n_features} different plain names")
     if len(infos) != n_features or not all(map(_INFO.fullmatch, infos)):
         raise NotAModelError(f"feature_infos must describe {n_features} features")
 
 
-def _tree(lines: Iterator[str], number: int, n_features: int) -> int:
+def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> int:
     """Check one tree and tell how many bytes it takes."""
     block = _Block(lines)
     _expect(block.value("Tree"), str(number))
@@ -95,6 +99,8 @@ def _tree(lines: Iterator[str], number: int, n_features: int) -> int:
     _expect(block.value("shrinkage"), "1")
     _expect(block.line(), "")
     _expect(block.line(), "")
+    if np.abs(found["leaf_value"]).max() > abs(vote):
+        raise NotAModelError(f"tree {number} says more than its vote {vote:g}")
     _splits(found, number, n_features, n_cat)
     _every_node_once(found["left_child"], found["right_child"], number)
     return block.size
@@ -136,6 +142,9 @@ def _splits(found: dict[str, Any], number: int, n_features: int, n_cat: int) -> 
     feature, kind, threshold = found["split_feature"], found["decision_type"], found["threshold"]
     if ((feature < 0) | (feature >= n_features)).any():
         raise NotAModelError(f"tree {number} splits a feature that the model does not have")
+    counts = np.concatenate([found["leaf_count"], found["internal_count"]])
+    if ((counts < 0) | (counts >= _MOST_ROWS)).any():
+        raise NotAModelError(f"tree {number} has an impossible count of rows")
     kind = kind.astype(np.int64)
     if ((kind < 0) | (kind > 15) | (kind & _MISSING_BITS == _MISSING_BITS)).any():
         raise NotAModelError(f"tree {number} has an unknown decision_type")
@@ -163,6 +172,10 @@ def _every_node_once(left: Any, right: Any, number: int) -> None:
                 todo.append(child)
     if n_splits and not seen.all():
         raise NotAModelError(f"tree {number} has nodes that cannot be reached")
+
+
+def _plain(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 def _field(line: str, name: str) -> str:
