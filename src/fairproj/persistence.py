@@ -8,7 +8,6 @@ sentence. The format is described in docs/model-files.md.
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import hashlib
 import io
@@ -113,16 +112,27 @@ def save(
             **_packed_record(model.certificate_),
         },
         "ensemble": _packed_ensemble(model),
-        "metadata": getattr(model, "metadata_", {}) if metadata is None else metadata,
+        "metadata": _checked_metadata(
+            getattr(model, "metadata_", {}) if metadata is None else metadata
+        ),
     }
+    content["sha256"] = _digest(content)
+    write(path, json.dumps(content, allow_nan=False) + "\n")
+
+
+def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     try:
-        content["sha256"] = _digest(content)
-        text = json.dumps(content, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"metadata must hold texts, finite numbers, lists and dicts only ({error})"
-        ) from None
-    write(path, text + "\n")
+        text = json.dumps(metadata, allow_nan=False, ensure_ascii=False)
+        text.encode()
+        if isinstance(metadata, dict) and json.loads(text) == metadata:
+            return metadata
+        said = "it would come back as something else"
+    except (TypeError, ValueError, RecursionError) as error:
+        said = str(error)
+    raise ValueError(
+        "metadata must be a dict with texts as keys that holds texts, finite numbers, lists and dicts "
+        f"({said})"
+    )
 
 
 def _digest(content: dict[str, Any]) -> str:
@@ -242,6 +252,7 @@ def _packed_ensemble(model: FairProjClassifier) -> dict[str, Any]:
     votes = [float(vote) for vote in ensemble.votes]
     if isinstance(ensemble, TreeEnsemble):
         text = native.without_footer(ensemble.booster.model_to_string())
+        check(text, model.n_features_in_, votes)  # no file is written that would not open
         return {"kind": "lightgbm", "votes": votes, "text": text}
     skops = _skops()
     _, keys, position, has_gauss, gauss = model._stream.get_state()
@@ -320,18 +331,21 @@ def _sentence(text: str) -> str:
 def _raw(path: Path, max_bytes: int) -> bytes:
     # Opened before it is looked at, so that what is read is what was looked at; without waiting,
     # because a pipe may have nobody at its other end.
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        state = os.fstat(file.fileno())
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
             raise ModelFileError("it is not a file; give one that FairProjClassifier.save wrote")
-        if state.st_size <= max_bytes:
-            raw = file.read(max_bytes + 1)
-            if len(raw) <= max_bytes:
-                return raw
+        with open(handle, "rb", closefd=False) as file:
+            raw = file.read(max_bytes + 1) if state.st_size <= max_bytes else None
+    finally:
+        os.close(handle)
+    if raw is None or len(raw) > max_bytes:
         raise ModelFileError(
             f"it has {state.st_size:,} bytes, and at most {max_bytes:,} are read; raise max_bytes "
             "if it comes from someone you trust"
         )
+    return raw
 
 
 def _content(path: Path, max_bytes: int) -> dict[str, Any]:
@@ -541,7 +555,9 @@ def _model(found: _Part, trusted: Sequence[str]) -> FairProjClassifier:
     found.only(*_PARTS, "sha256")
     model = FairProjClassifier(**_parameters(found.part("parameters")))
     model._validate_params()
-    model.classes_ = found.part("classes").array()
+    classes = found.part("classes")
+    classes.only("dtype", "values")
+    model.classes_ = classes.array()
     if len(model.classes_) != 2 or np.unique(model.classes_).tolist() != model.classes_.tolist():
         raise ModelFileError("classes must be two different labels in sort order")
     model.group_values_ = found.scalars("groups")
@@ -739,7 +755,7 @@ def _unpacked_skops(data: str, trusted: Sequence[str]) -> dict[str, Any]:
     skops = _skops()
     try:
         raw = base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ModelFileError(f"ensemble.data is damaged ({error})") from None
     try:
         _check_archive(raw)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fairproj._validation import Array
 
 MOST_TREES = 1_000_000
+MOST_LEVELS = 4096  # LightGBM explains predictions by recursion, and a stack has an end
 _MOST_LEAVES = 1 << 17  # LightGBM's own limit
 _MOST_WORDS = 1 << 24  # sets of categories are bits in words
 _NUMBERS = re.compile(r"[0-9eE+. -]*")
@@ -89,7 +90,7 @@ def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> in
         )
     lengths = ((_OF_SPLITS, n_leaves - 1), (_OF_LEAVES, n_leaves), (_OF_NODES, n_leaves - 1))
     found = {
-        name: block.integers(name, length) if whole else block.floats(name, length)
+        name: block.numbers(name, length, whole)
         for fields, length in lengths
         for name, whole in fields.items()
     }
@@ -124,8 +125,11 @@ class _Block:
     def integers(self, name: str, length: int) -> NDArray[np.int64]:
         return _integers(self.value(name), length, name)
 
-    def floats(self, name: str, length: int) -> Array:
-        return _floats(self.value(name), length, name)
+    def numbers(self, name: str, length: int, whole: bool) -> Any:
+        value = self.value(name)
+        if length == 1 and name == "leaf_weight" and not value:
+            return np.zeros(0)  # LightGBM writes no weight for a tree of one leaf
+        return (_integers if whole else _floats)(value, length, name)
 
 
 def _categories(block: _Block, number: int, n_cat: int) -> None:
@@ -158,20 +162,31 @@ def _splits(found: dict[str, Any], number: int, n_features: int, n_cat: int) -> 
 def _every_node_once(left: Any, right: Any, number: int) -> None:
     """From the root, every split and every leaf is reached once: no cycle, nothing out of range."""
     n_splits = len(left)
-    seen = np.zeros(2 * n_splits + 1, dtype=bool)  # splits, then leaves
-    todo = [0] if n_splits else []
-    seen[:1] = True
-    while todo:
-        node = todo.pop()
-        for child in (int(left[node]), int(right[node])):
-            place = child if child >= 0 else n_splits + ~child
-            if not (child < n_splits and place < len(seen)) or seen[place]:
-                raise NotAModelError(f"tree {number} is not a tree: node {node} leads to {child}")
-            seen[place] = True
-            if child >= 0:
-                todo.append(child)
-    if n_splits and not seen.all():
-        raise NotAModelError(f"tree {number} has nodes that cannot be reached")
+    if not n_splits:
+        return
+    children = np.concatenate([left, right])
+    if (children >= n_splits).any() or (children < ~n_splits).any():
+        raise NotAModelError(f"tree {number} is not a tree: a child is out of range")
+    place = np.where(children >= 0, children, n_splits + ~children)  # splits, then leaves
+    if (np.bincount(place, minlength=2 * n_splits + 1) != [0] + [1] * (2 * n_splits)).any():
+        raise NotAModelError(f"tree {number} is not a tree: a node does not have one parent")
+    if _reached(left, right, number) < n_splits:  # the others lead to each other in a circle
+        raise NotAModelError(f"tree {number} is not a tree: nodes cannot be reached")
+
+
+def _reached(left: Any, right: Any, number: int) -> int:
+    """How many splits hang on the root; it ends because each has one parent at most."""
+    level, n_reached, depth = np.zeros(1, dtype=np.int64), 0, 0
+    while len(level):
+        depth += 1
+        if depth > MOST_LEVELS:
+            raise NotAModelError(
+                f"tree {number} is deeper than {MOST_LEVELS:,} levels; set max_depth below that"
+            )
+        n_reached += len(level)
+        level = np.concatenate([left[level], right[level]])
+        level = level[level >= 0]
+    return n_reached
 
 
 def _plain(name: str) -> bool:
