@@ -201,6 +201,21 @@ def test_dates_as_categories_are_refused_when_saving(tmp_path):
             fit(table, y, groups).save(tmp_path / "m")
 
 
+def test_a_learner_without_mistakes(tmp_path):
+    X, _, groups = make_sample(300)
+    model = fit(X, X[:, 0] > 0, groups, constraints=None)
+    assert model.history_.stop_reason.name == "PERFECT"
+    there_and_back(model, X, tmp_path)
+
+
+def test_a_parameter_younger_than_the_file_has_its_default(tmp_path):
+    X, y, groups = make_sample(200)
+    fit(X, y, groups, tilt_step=3.0).save(tmp_path / "m")
+    content = json.loads((tmp_path / "m").read_text("utf-8"))
+    path = changed(content, ["parameters", "tilt_step"], ..., tmp_path / "older")
+    assert load(path).tilt_step == FairProjClassifier().tilt_step
+
+
 def test_a_model_of_one_constant_tree(tmp_path):
     y, groups, X = np.arange(300) % 2, np.arange(300) % 3, np.zeros((300, 2))
     with pytest.warns(UserWarning, match="majority class"):
@@ -505,7 +520,7 @@ def test_every_part_is_needed(tmp_path, good, good_skops):
             refused(changed(whole, [name], ..., tmp_path / "m"), f"{name} is missing")
             if isinstance(part, dict) and name not in ("versions", "metadata"):
                 refused(changed(whole, [name, "n\new"], 1, tmp_path / "m"), "n ew|unknown")
-                for key in part:
+                for key in part if name != "parameters" else ():
                     refused(changed(whole, [name, key], ..., tmp_path / "m"), key)
         for key in whole["history"]["rounds"][0]:
             refused(changed(whole, ["history", "rounds", 0, key], ..., tmp_path / "m"), key)
@@ -513,7 +528,7 @@ def test_every_part_is_needed(tmp_path, good, good_skops):
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, -1, 10**400, 1.5, "x", "a\nb", "\x1b[2J", [], [[]], {}, {"tuple": [[1]]}, [None]],
+    [None, True, -1, 10**400, 1.5, "a\nb", [], {}, {"tuple": [[1]]}],
     ids=repr,
 )
 def test_wrong_types_are_refused_everywhere(tmp_path, good, good_skops, value):
@@ -572,10 +587,10 @@ def _places(content, way=()):
         (["features", "encoder", "categories", 0, "values"], ["x", 1], "one kind"),
         (["features", "encoder", "categories", 0, "values"], ["x", None], "one kind"),
         (["history", "rounds"], [], "rounds is empty"),
-        (["history", "rounds", 0, "kl"], -1.0, "distance out of range"),
-        (["history", "rounds", 0, "tv"], "nan", "distance out of range"),
-        (["history", "rounds", 0, "vote"], "inf", "vote or an error"),
-        (["history", "rounds", 0, "error_q"], 2, "vote or an error"),
+        (["history", "rounds", 0, "kl"], -1.0, "a distance out of range"),
+        (["history", "rounds", 0, "tv"], "nan", "a distance out of range"),
+        (["history", "rounds", 0, "vote"], "inf", "a vote, an error"),
+        (["history", "rounds", 0, "error_q"], 2, "a vote, an error"),
         (["history", "rounds", 0, "seen"], None, "way to enforce"),
         (["history", "rounds", 0, "seen", "rates"], [], "watched rates"),
         (["history", "rounds", 0, "balance"], [0.0], "constraints"),

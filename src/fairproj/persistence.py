@@ -130,8 +130,8 @@ def _checked_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         said = str(error)
     raise ValueError(
-        "metadata must be a dict with texts as keys that holds texts, finite numbers, lists and dicts "
-        f"({said})"
+        "metadata must be a dict with texts as keys that holds texts, finite numbers, lists and "
+        f"dicts ({said})"
     )
 
 
@@ -220,7 +220,7 @@ def _packed_parameters(model: FairProjClassifier) -> dict[str, Any]:
 
 def _packed_parameter(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
-        return [_packed_field(part) for part in np.asarray(value, dtype=object).ravel().tolist()]
+        return _packed_field(tuple(np.asarray(value, dtype=object).ravel().tolist()))
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return _packed(value)
@@ -303,8 +303,9 @@ def load(
     ModelFileError
         With a sentence that says what is wrong with the file.
     """
+    place = Path(path)
     try:
-        content = _content(Path(path), max_bytes)
+        content = _content(place, max_bytes)
         return _model(_Part(content, ""), trusted)
     except MemoryError:
         said = "it asks for more memory than there is"
@@ -588,9 +589,11 @@ def _certificate(found: _Part, history: History) -> Certificate | ClosedLoopCert
 
 
 def _parameters(found: _Part) -> dict[str, Any]:
-    names = set(FairProjClassifier().get_params(deep=False)) - {"estimator"}
-    found.only(*names)
-    values = {name: _parameter(name, found) for name in names}
+    values: dict[str, Any] = FairProjClassifier().get_params(deep=False)
+    del values["estimator"]
+    found.only(*values)
+    # One that is missing is younger than the file, and its default is what the file means.
+    values |= {name: _parameter(name, found) for name in found._content}
     if not isinstance(values["constraints"], str | None):
         raise ModelFileError("parameters.constraints must be a text or null")
     if values["n_jobs"] == 0:
@@ -632,9 +635,10 @@ def _history(found: _Part) -> History:
 
 def _check_round(record: Round, history: History) -> None:
     """Whether the numbers can be what they are called, and are as many as there are names."""
-    if not (math.isfinite(record.vote) and 0 <= record.error_q <= 1 and 0 <= record.error_w <= 1):
-        raise ModelFileError("history.rounds has a vote or an error out of range")
-    if not (record.kl >= 0 and 0 <= record.tv <= 1):
+    shares = (record.error_q, record.error_w, record.tv)
+    if not (math.isfinite(record.vote) and all(-1e-6 <= share <= 1 + 1e-6 for share in shares)):
+        raise ModelFileError("history.rounds has a vote, an error or a distance out of range")
+    if not record.kl >= 0:
         raise ModelFileError("history.rounds has a distance out of range")
     lengths = {len(record.multipliers), len(record.balance), len(record.balance_q)}
     if lengths != {len(history.constraint_names)}:
