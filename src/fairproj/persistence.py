@@ -630,7 +630,17 @@ def _history(found: _Part) -> History:
     history = History(rounds, names, epsilon, rate, StopReason[reason], events, watched, kept)
     for record in rounds:
         _check_round(record, history)
+    _check_derived(history)
     return history
+
+
+def _check_derived(history: History) -> None:
+    """Losses and bounds come out as numbers, so that every page and table can show them."""
+    try:
+        with np.errstate(all="ignore"):
+            history.to_json()
+    except ValueError:
+        raise ModelFileError("history holds a number that makes a loss or a bound infinite") from None
 
 
 def _check_round(record: Round, history: History) -> None:
