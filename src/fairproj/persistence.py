@@ -640,7 +640,9 @@ def _check_derived(history: History) -> None:
         with np.errstate(all="ignore"):
             history.to_json()
     except ValueError:
-        raise ModelFileError("history holds a number that makes a loss or a bound infinite") from None
+        raise ModelFileError(
+            "history holds a number that makes a loss or a bound infinite"
+        ) from None
 
 
 def _check_round(record: Round, history: History) -> None:
