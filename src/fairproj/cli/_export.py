@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairproj import load
+from fairproj import exports, load
 from fairproj.cli._common import Force, app, in_a_sentence, refuse_to_overwrite, say
 
 
@@ -28,8 +28,6 @@ def export(
     to: Annotated[Target, typer.Option(help="The format.")] = Target.lightgbm,
     force: Force = False,
 ) -> None:
-    from fairproj import exports
-
     refuse_to_overwrite([output], force)
     found = load(model)
     if to is Target.onnx:

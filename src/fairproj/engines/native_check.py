@@ -8,7 +8,7 @@ order, arrays of the expected lengths, and in every tree each node reached once 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from fairproj._validation import Array
 
 MOST_TREES = 1_000_000
+MOST_LEVELS = 4096  # LightGBM explains predictions by recursion, and a stack has an end
 _MOST_LEAVES = 1 << 17  # LightGBM's own limit
 _MOST_WORDS = 1 << 24  # sets of categories are bits in words
 _NUMBERS = re.compile(r"[0-9eE+. -]*")
 _INTEGERS = re.compile(r"[0-9 -]*")
-_INFO = re.compile(r"none|\[[^\s\[\]]+:[^\s\[\]]+\]|-?\d+(:-?\d+)*")
+_NAME = re.compile(r"[\w.-]+")
+_INFO = re.compile(r"none|\[[0-9a-z.+-]+:[0-9a-z.+-]+\]|-?[0-9]+(:-?[0-9]+)*")
+_MOST_ROWS = 1 << 31  # counts are 32-bit integers there
 _CATEGORICAL, _MISSING_BITS = 1, 12
 _OF_SPLITS = {
     "split_feature": True,
@@ -39,17 +42,18 @@ class NotAModelError(ValueError):
     """Says what was found instead."""
 
 
-def check(text: str, n_features: int, n_trees: int) -> None:
-    """Raise `NotAModelError` unless ``text`` holds so many trees over so many features."""
+def check(text: str, n_features: int, votes: Sequence[float]) -> None:
+    """Raise `NotAModelError` unless ``text`` holds a tree for each vote over so many features."""
+    n_trees = len(votes)
     lines = iter(text.split("\n"))
     _header(lines, n_features, n_trees)
     sizes = _integers(_field(next(lines, ""), "tree_sizes"), n_trees, "tree_sizes")
     _expect(next(lines, None), "")
-    found = [_tree(lines, number, n_features) for number in range(n_trees)]
+    found = [_tree(lines, number, n_features, vote) for number, vote in enumerate(votes)]
     if found != sizes.tolist():
         raise NotAModelError("tree_sizes does not tell the sizes of the trees")
     _expect(next(lines, None), "end of trees")
-    if "".join(lines).strip():
+    if list(lines) != [""]:
         raise NotAModelError("there is text after the trees")
 
 
@@ -68,13 +72,14 @@ def _header(lines: Iterator[str], n_features: int, n_trees: int) -> None:
         _expect(next(lines, None), line)
     names = _field(next(lines, ""), "feature_names").split(" ")
     infos = _field(next(lines, ""), "feature_infos").split(" ")
-    if len(names) != n_features or len(set(names)) != n_features or not all(names):
-        raise NotAModelError(f"feature_names must hold {n_features} different names")
+    # LightGBM ends a line at a carriage return and the text at a null, wherever they stand.
+    if len(names) != n_features or len(set(names)) != n_features or not all(map(_plain, names)):
+        raise NotAModelError(f"feature_names must hold {n_features} different plain names")
     if len(infos) != n_features or not all(map(_INFO.fullmatch, infos)):
         raise NotAModelError(f"feature_infos must describe {n_features} features")
 
 
-def _tree(lines: Iterator[str], number: int, n_features: int) -> int:
+def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> int:
     """Check one tree and tell how many bytes it takes."""
     block = _Block(lines)
     _expect(block.value("Tree"), str(number))
@@ -85,7 +90,7 @@ def _tree(lines: Iterator[str], number: int, n_features: int) -> int:
         )
     lengths = ((_OF_SPLITS, n_leaves - 1), (_OF_LEAVES, n_leaves), (_OF_NODES, n_leaves - 1))
     found = {
-        name: block.integers(name, length) if whole else block.floats(name, length)
+        name: block.numbers(name, length, whole)
         for fields, length in lengths
         for name, whole in fields.items()
     }
@@ -95,6 +100,8 @@ def _tree(lines: Iterator[str], number: int, n_features: int) -> int:
     _expect(block.value("shrinkage"), "1")
     _expect(block.line(), "")
     _expect(block.line(), "")
+    if np.abs(found["leaf_value"]).max() > abs(vote):
+        raise NotAModelError(f"tree {number} says more than its vote {vote:g}")
     _splits(found, number, n_features, n_cat)
     _every_node_once(found["left_child"], found["right_child"], number)
     return block.size
@@ -118,8 +125,11 @@ class _Block:
     def integers(self, name: str, length: int) -> NDArray[np.int64]:
         return _integers(self.value(name), length, name)
 
-    def floats(self, name: str, length: int) -> Array:
-        return _floats(self.value(name), length, name)
+    def numbers(self, name: str, length: int, whole: bool) -> Any:
+        value = self.value(name)
+        if length == 1 and name == "leaf_weight" and not value:
+            return np.zeros(0)  # LightGBM writes no weight for a tree of one leaf
+        return (_integers if whole else _floats)(value, length, name)
 
 
 def _categories(block: _Block, number: int, n_cat: int) -> None:
@@ -136,6 +146,9 @@ def _splits(found: dict[str, Any], number: int, n_features: int, n_cat: int) -> 
     feature, kind, threshold = found["split_feature"], found["decision_type"], found["threshold"]
     if ((feature < 0) | (feature >= n_features)).any():
         raise NotAModelError(f"tree {number} splits a feature that the model does not have")
+    counts = np.concatenate([found["leaf_count"], found["internal_count"]])
+    if ((counts < 0) | (counts >= _MOST_ROWS)).any():
+        raise NotAModelError(f"tree {number} has an impossible count of rows")
     kind = kind.astype(np.int64)
     if ((kind < 0) | (kind > 15) | (kind & _MISSING_BITS == _MISSING_BITS)).any():
         raise NotAModelError(f"tree {number} has an unknown decision_type")
@@ -149,20 +162,35 @@ def _splits(found: dict[str, Any], number: int, n_features: int, n_cat: int) -> 
 def _every_node_once(left: Any, right: Any, number: int) -> None:
     """From the root, every split and every leaf is reached once: no cycle, nothing out of range."""
     n_splits = len(left)
-    seen = np.zeros(2 * n_splits + 1, dtype=bool)  # splits, then leaves
-    todo = [0] if n_splits else []
-    seen[:1] = True
-    while todo:
-        node = todo.pop()
-        for child in (int(left[node]), int(right[node])):
-            place = child if child >= 0 else n_splits + ~child
-            if not (child < n_splits and place < len(seen)) or seen[place]:
-                raise NotAModelError(f"tree {number} is not a tree: node {node} leads to {child}")
-            seen[place] = True
-            if child >= 0:
-                todo.append(child)
-    if n_splits and not seen.all():
-        raise NotAModelError(f"tree {number} has nodes that cannot be reached")
+    if not n_splits:
+        return
+    children = np.concatenate([left, right])
+    if (children >= n_splits).any() or (children < ~n_splits).any():
+        raise NotAModelError(f"tree {number} is not a tree: a child is out of range")
+    place = np.where(children >= 0, children, n_splits + ~children)  # splits, then leaves
+    if (np.bincount(place, minlength=2 * n_splits + 1) != [0] + [1] * (2 * n_splits)).any():
+        raise NotAModelError(f"tree {number} is not a tree: a node does not have one parent")
+    if _reached(left, right, number) < n_splits:  # the others lead to each other in a circle
+        raise NotAModelError(f"tree {number} is not a tree: nodes cannot be reached")
+
+
+def _reached(left: Any, right: Any, number: int) -> int:
+    """How many splits hang on the root; it ends because each has one parent at most."""
+    level, n_reached, depth = np.zeros(1, dtype=np.int64), 0, 0
+    while len(level):
+        depth += 1
+        if depth > MOST_LEVELS:
+            raise NotAModelError(
+                f"tree {number} is deeper than {MOST_LEVELS:,} levels; set max_depth below that"
+            )
+        n_reached += len(level)
+        level = np.concatenate([left[level], right[level]])
+        level = level[level >= 0]
+    return n_reached
+
+
+def _plain(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 def _field(line: str, name: str) -> str:

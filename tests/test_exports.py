@@ -1,0 +1,193 @@
+"""Exports: the same leaves, margins and labels in LightGBM, in onnxruntime and under SHAP."""
+
+import json
+import sys
+import warnings
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from conftest import make_sample
+from fairproj import FairProjClassifier, _files, load
+from fairproj.datasets import load_adult, load_compas, load_german
+from fairproj.exports import to_lightgbm, to_onnx
+
+LOADERS = {"german": load_german, "adult": load_adult, "compas": load_compas}
+
+
+def run(raw, matrix):
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    return session.run(["label", "probabilities", "margin"], {"X": np.asarray(matrix, float)})
+
+
+def fit(X, y, groups=None, **parameters):
+    return FairProjClassifier(**{"n_estimators": 10} | parameters).fit(
+        X, y, sensitive_features=groups
+    )
+
+
+def mixed(n_rows=600, n_categories=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X, y, groups = make_sample(n_rows, seed=seed)
+    table = pd.DataFrame(X[:, :3], columns=["a", "b", "gaps"])
+    table.loc[rng.random(n_rows) < 0.2, "gaps"] = np.nan
+    codes = (abs(X[:, 3]) * 1000).astype(int) % n_categories
+    table["kind"] = pd.Categorical([f"k{code:03}" for code in codes])
+    y = np.where(rng.random(n_rows) < 0.4, np.where(np.sin(codes) > 0, 1, -1), y)
+    return table, y, groups
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(*mixed(), max_depth=3)
+
+
+# LightGBM
+
+
+def test_the_native_text_is_a_booster_with_the_same_margin(model, tmp_path):
+    path = tmp_path / "model.txt"
+    text = to_lightgbm(model, path)
+    assert path.read_text("utf-8") == text
+    X = mixed(seed=3)[0]
+    for booster in (lgb.Booster(model_str=text), lgb.Booster(model_file=path)):
+        margin = booster.predict(model.to_matrix(X), raw_score=True)
+        assert margin.tobytes() == model.decision_function(X).tobytes()
+
+
+def test_an_older_export_stays_if_writing_fails(model, tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    path.write_text("old")
+    monkeypatch.setattr(_files.os, "replace", lambda *_: 1 / 0)
+    for export in (to_lightgbm, to_onnx):
+        with pytest.raises(ZeroDivisionError):
+            export(model, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# ONNX
+
+
+@pytest.mark.parametrize("enforce", ["distribution", "classifier"])
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.filterwarnings("ignore:no useful round")
+def test_onnx_has_the_same_labels_on_the_data_sets(name, enforce):
+    data = LOADERS[name]()
+    model = fit(data.data, data.target, data.sensitive_features, n_estimators=50, enforce=enforce)
+    label, probabilities, margin = run(to_onnx(model), model.to_matrix(data.data))
+    assert (label == model.predict(data.data)).all()
+    np.testing.assert_allclose(probabilities, model.predict_proba(data.data), atol=1e-12)
+    np.testing.assert_allclose(margin, model.decision_function(data.data), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_categories", [2, 33, 64, 70, 200])
+def test_onnx_puts_any_row_in_the_same_leaf(n_categories):
+    """Rows at thresholds, missing values anywhere, codes unseen in training, many categories."""
+    X, y, groups = mixed(2000, n_categories)
+    model = fit(X, y, groups, max_depth=6, n_estimators=20, votes="confidence")
+    rng = np.random.default_rng(1)
+    rows = np.array(model.to_matrix(X))
+    for column in range(3):  # exactly at, just above and just below each threshold
+        steps = rng.choice([-np.inf, 0, np.inf], len(rows))
+        rows[:, column] = np.where(
+            steps == 0, rows[:, column], np.nextafter(_thresholds(model, column, rng, rows), steps)
+        )
+    rows[:, 3] = rng.integers(-3, n_categories + 50, len(rows))
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    _, _, margin = run(to_onnx(model), rows)
+    expected = model.booster_.predict(rows, raw_score=True)
+    np.testing.assert_allclose(margin, expected, rtol=0, atol=1e-13)
+
+
+def _thresholds(model, column, rng, rows):
+    table = model.booster_.trees_to_dataframe()
+    name = model.booster_.feature_name()[column]
+    found = table.loc[table["split_feature"] == name, "threshold"].astype(float).to_numpy()
+    return rng.choice(found, len(rows)) if len(found) else rows[:, column]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (["no", "yes"], object),
+        ([3, 7], np.int64),
+        ([False, True], np.bool_),
+        ([0.0, 1.0], np.float64),
+    ],
+)
+def test_onnx_answers_with_the_labels(labels, kind):
+    X, y, groups = make_sample(200)
+    model = fit(X, np.array(labels)[(y > 0).astype(int)], groups)
+    label, _, _ = run(to_onnx(model), X)
+    assert label.dtype == kind
+    assert (label == model.predict(X)).all()
+
+
+def test_onnx_of_a_constant_model_and_of_one_row():
+    X = np.zeros((200, 2))
+    y = np.arange(200) % 2
+    with pytest.warns(UserWarning, match="majority class"):
+        model = fit(X, y, np.arange(200) % 3)
+    label, _, margin = run(to_onnx(model), X[:1])
+    assert label.tolist() == model.predict(X[:1]).tolist()
+    assert margin.tolist() == model.decision_function(X[:1]).tolist()
+
+
+def test_onnx_tells_columns_and_categories(model, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    path = tmp_path / "model.onnx"
+    raw = to_onnx(model, path)
+    assert path.read_bytes() == raw
+    found = {entry.key: json.loads(entry.value) for entry in onnx.load(path).metadata_props}
+    assert found["columns"] == ["a", "b", "gaps", "kind"]
+    assert found["categories"] == {"kind": [f"k{code:03}" for code in range(5)]}
+
+
+def test_a_loaded_model_has_the_same_exports(model, tmp_path):
+    model.save(tmp_path / "m")
+    assert to_onnx(load(tmp_path / "m")) == to_onnx(model)
+
+
+# SHAP
+
+
+@pytest.mark.filterwarnings("ignore:LightGBM binary classifier")
+def test_shap_explains_the_margin(model, tmp_path):
+    """Categories and missing values included; for the booster of a loaded model too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # at import, about other libraries
+        shap = pytest.importorskip("shap")
+    model.save(tmp_path / "m")
+    X = mixed(seed=4)[0]
+    for one in (model, load(tmp_path / "m")):
+        matrix = one.to_matrix(X)
+        explainer = shap.TreeExplainer(one.booster_)
+        parts = explainer.shap_values(matrix)
+        assert parts.shape == matrix.shape
+        total = parts.sum(axis=1) + explainer.expected_value
+        np.testing.assert_allclose(total, one.decision_function(X), atol=1e-6)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("export", [to_lightgbm, to_onnx])
+def test_what_cannot_be_exported_is_refused(export):
+    X, y, groups = make_sample(200)
+    with pytest.raises(ValueError, match="not fitted"):
+        export(FairProjClassifier())
+    with pytest.raises(TypeError, match="got LogisticRegression"):
+        export(LogisticRegression())
+    with pytest.raises(ValueError, match=r"built-in trees.*estimator=LogisticRegression"):
+        export(fit(X, y, groups, estimator=LogisticRegression()))
+
+
+def test_without_onnx_it_says_what_to_install(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"pip install 'fairproj\[onnx\]'"):
+        to_onnx(model)
