@@ -253,7 +253,10 @@ def test_demo(tmp_path):
         ),
         (["train", "{d}/german.csv", *TRAIN, "--positive", "x", "-o", "{d}/x"], "is not a value"),
         (["train", "{d}/german.csv", *TRAIN, "--test-size", "2", "-o", "{d}/x"], "between 0 and 1"),
-        (["predict", "{d}/german.csv", "{d}/german.csv", "-o", "{d}/x.csv"], "is no model file"),
+        (
+            ["predict", "{d}/german.csv", "{d}/german.csv", "-o", "{d}/x.csv"],
+            "is no valid model file",
+        ),
         (["predict", "{d}/model.fairproj", "{d}/german.csv", "-o", "{d}/x.xls"], "unknown kind"),
         (["audit", "{d}/german.csv"], "give a model file and a data file"),
         (["audit", "{d}/german.csv", "--predictions", "x"], "with --predictions, give"),

@@ -26,7 +26,7 @@ def test_public_names_exist():
 
 def test_importing_fairproj_imports_no_extra():
     """matplotlib and the rest are imported where they are used, and only then."""
-    extras = "matplotlib polars fairlearn cvxpy pyarrow.csv jinja2 skops onnx typer rich"
+    extras = "matplotlib polars fairlearn cvxpy pyarrow.csv jinja2 skops onnx typer"
     code = f"import sys, fairproj; print([m for m in '{extras}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
