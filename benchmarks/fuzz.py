@@ -473,6 +473,7 @@ class Worker:
     """A process with the file it has open and since when."""
 
     job: Job
+    target: Callable[[Job, Connection], None]
     process: Any = None
     wire: Any = None
     index: int | None = None
@@ -481,7 +482,7 @@ class Worker:
     def start(self) -> None:
         context = mp.get_context("spawn")
         self.wire, far = context.Pipe(duplex=False)
-        self.process = context.Process(target=work, args=(self.job, far), daemon=True)
+        self.process = context.Process(target=self.target, args=(self.job, far), daemon=True)
         self.process.start()
         far.close()
         self.index = None
@@ -502,16 +503,25 @@ class Worker:
 def run(n_files: int, seed: int, n_workers: int, limit: float, scratch: Path) -> dict[int, Any]:
     for name, (model, _) in good_models().items():
         model.save(scratch / f"{name}.fairproj")
-    found: dict[int, Any] = {}
-    workers = [Worker(Job(scratch, seed, at, n_files, n_workers)) for at in range(n_workers)]
     good = read_good(scratch)
+    jobs = [Job(scratch, seed, at, n_files, n_workers) for at in range(n_workers)]
+    return all_done(
+        [Worker(job, work) for job in jobs], limit, lambda index: mutant(good, seed, index)[:2]
+    )
+
+
+def all_done(
+    workers: list[Worker], limit: float, told: Callable[[int], tuple[str, str]]
+) -> dict[int, Any]:
+    """How each file ended; ``told`` says of a file what it was made from and how."""
+    found: dict[int, Any] = {}
     for worker in workers:
         worker.start()
     while workers:
         wait([worker.wire for worker in workers], timeout=0.5)
         for worker in list(workers):
             found.update(worker.messages())
-            done = settle(worker, limit, good)
+            done = settle(worker, limit, told)
             if isinstance(done, tuple):
                 found[done[0]] = done[1]
             if done == "finished":
@@ -519,7 +529,7 @@ def run(n_files: int, seed: int, n_workers: int, limit: float, scratch: Path) ->
     return found
 
 
-def settle(worker: Worker, limit: float, good: dict[str, bytes]) -> Any:
+def settle(worker: Worker, limit: float, told: Callable[[int], tuple[str, str]]) -> Any:
     """Look after a worker: charge a death or a hang to its file and start the next."""
     hangs = worker.index is not None and time.monotonic() - worker.since > limit
     if worker.process.is_alive() and not hangs:
@@ -532,7 +542,7 @@ def settle(worker: Worker, limit: float, good: dict[str, bytes]) -> Any:
     worker.process.join()
     end = f"hangs for {limit:g} s" if hangs else f"the process died ({worker.process.exitcode})"
     index = worker.index
-    name, kind, _ = mutant(good, worker.job.seed, index)
+    name, kind = told(index)
     worker.job.first = index + worker.job.step
     if worker.job.first < worker.job.stop:
         worker.start()

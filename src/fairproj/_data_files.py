@@ -11,6 +11,7 @@ import csv
 import gzip
 import hashlib
 import lzma
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,6 +91,12 @@ class DataFile:
                     table = pa.csv.read_csv(stream, **self._csv_options({}))
             return self._checked(table)
 
+    def frame(self) -> tuple[Any, list[tuple[str, str]]]:
+        """The whole table as pandas has it, and what each column was taken for."""
+        table = self.read()
+        with _explained(self.path):
+            return table.to_pandas(), described(table)
+
     def chunks(self, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Any]:
         """Tables of some rows at a time; ``types`` are those of CSV columns."""
         with _explained(self.path):
@@ -99,7 +106,9 @@ class DataFile:
                 file = pa.parquet.ParquetFile(self.path, pre_buffer=True)
                 self._check_columns(file.schema_arrow.names, columns)
                 batches = file.iter_batches(CHUNK_ROWS, columns=list(columns))
-                yield from (pa.Table.from_batches([batch]) for batch in batches)
+                for batch in batches:
+                    batch.validate(full=True)
+                    yield pa.Table.from_batches([batch])
             elif self.kind == "arrow":
                 yield from self._arrow_chunks(pa, columns)
             else:
@@ -115,6 +124,7 @@ class DataFile:
             self._check_columns(reader.schema.names, columns)
             for number in range(reader.num_record_batches):
                 table = pa.Table.from_batches([reader.get_batch(number)]).select(list(columns))
+                table.validate(full=True)
                 for start in range(0, table.num_rows, CHUNK_ROWS):
                     yield table.slice(start, CHUNK_ROWS)
 
@@ -181,6 +191,7 @@ class DataFile:
             raise DataFileError(f"{self.path} {what}; give {_WANTED}")
 
     def _checked(self, table: Any) -> Any:
+        table.validate(full=True)  # pyarrow takes a damaged file as it is
         names = table.column_names
         twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if twice:
@@ -220,7 +231,8 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _foreign_errors() -> tuple[type[Exception], ...]:
-    return (OSError, EOFError, lzma.LZMAError, csv.Error, _arrow().ArrowException)
+    arrow = _arrow().ArrowException
+    return (OSError, EOFError, lzma.LZMAError, zlib.error, csv.Error, arrow)
 
 
 def described(table: Any) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj._data_files import DataFile, check_columns, described
+from fairproj._data_files import DataFile, check_columns
 from fairproj._validation import listing
 from fairproj.selection import fair_train_test_split
 
@@ -89,12 +89,11 @@ class Rows:
 def read_rows(path: Path, asked: Question, extra: list[str] | None = None) -> Rows:
     """Everything that the question names; ``extra`` columns stay among the features."""
     file = DataFile.of(path)
-    table = file.read()
+    frame, kinds = file.frame()
     named = [asked.label, *asked.sensitive, *(asked.dropped or []), *(extra or [])]
-    check_columns(path, table.column_names, named)
+    check_columns(path, list(frame.columns), named)
     if asked.label in asked.sensitive:
         raise ValueError(f"{asked.label!r} cannot be both the label and sensitive")
-    frame = table.to_pandas()
     out = {asked.label, *(asked.dropped or [])}
     if not asked.use_sensitive:
         out |= set(asked.sensitive)
@@ -115,7 +114,7 @@ def read_rows(path: Path, asked: Question, extra: list[str] | None = None) -> Ro
         y,
         frame[asked.sensitive],
         _positive(y, asked),
-        {name: kind for name, kind in described(table) if name in features},
+        {name: kind for name, kind in kinds if name in features},
         file.sha256(),
     )
 
