@@ -168,7 +168,9 @@ def verdict(
     watchman.on = True
     result = CliRunner().invoke(app, [str(part) for part in [*line, *force]])
     watchman.on = False
-    bad = [seen for seen in watchman.seen if "os.rename" not in seen and "os.remove" not in seen]
+    # Typer compiles its own annotations at every call; outputs are put in place by a rename.
+    usual = ("compile", "exec", "os.rename", "os.remove")
+    bad = [seen for seen in watchman.seen if not seen.startswith(usual)]
     watchman.seen.clear()
     if bad:
         return "the file had an effect", "; ".join(bad)
