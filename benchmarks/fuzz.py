@@ -151,7 +151,7 @@ def with_checksum(raw: bytes, rng: random.Random) -> bytes:
         return raw
     try:
         content = json.loads(raw)
-        content["sha256"] = persistence._digest(content)
+        content["sha256"] = persistence.digest(content)
         return json.dumps(content).encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return raw

@@ -60,7 +60,7 @@ def main() -> None:
             )
     text = (
         "# Killed at random moments\n\n`python benchmarks/kill.py`, each command "
-        f"{arguments.times} times over an older file (fairproj {versions()['fairproj']}). Half a "
+        f"until {arguments.times} runs were killed, over an older file (fairproj {versions()['fairproj']}). Half a "
         "file would be a fault; what a killed run leaves beside it (a hidden `.partial` file) is "
         "removed by the next run for the same file.\n\n" + markdown(lines)
     )
@@ -74,14 +74,15 @@ def killed(command: list[object], times: int, rng: random.Random) -> Counter[str
     run(command, check=True)
     whole = time.perf_counter() - start
     found: Counter[str] = Counter()
-    for _ in range(times):
-        before = digest(out)
+    while found["killed"] < times:
+        before, start = digest(out), time.perf_counter()
         process = run([*command, "--force"])
         # Half of the kills near the end, where the file is written.
         low = 0.0 if rng.random() < 0.5 else 0.8 * whole
         try:
             process.wait(rng.uniform(low, whole))
             found["finished"] += 1
+            whole = time.perf_counter() - start
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

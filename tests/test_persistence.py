@@ -418,7 +418,7 @@ def refused(path, match=None, **how):
 
 def write(content, path, *, sign=True):
     if sign:
-        content["sha256"] = persistence._digest(content)
+        content["sha256"] = persistence.digest(content)
     path.write_text(json.dumps(content), "utf-8")
     return path
 
