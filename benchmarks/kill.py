@@ -60,8 +60,9 @@ def main() -> None:
             )
     text = (
         "# Killed at random moments\n\n`python benchmarks/kill.py`, each command "
-        f"until {arguments.times} runs were killed, over an older file (fairproj {versions()['fairproj']}). Half a "
-        "file would be a fault; what a killed run leaves beside it (a hidden `.partial` file) is "
+        f"until {arguments.times} runs were killed, each over an older file (fairproj "
+        f"{versions()['fairproj']}). Half a file would be a fault; what a killed run leaves beside "
+        "it (a hidden `.partial` file) is "
         "removed by the next run for the same file.\n\n" + markdown(lines)
     )
     write(RESULTS, text)

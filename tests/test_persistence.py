@@ -675,7 +675,9 @@ def _resized(text):
 def test_lightgbm_never_sees_a_text_that_is_no_model(
     tmp_path, good, monkeypatch, pattern, replacement, match
 ):
-    monkeypatch.setattr(persistence, "TreeEnsemble", lambda *_: pytest.fail("it was not checked"))
+    monkeypatch.setattr(
+        persistence._read, "TreeEnsemble", lambda *_: pytest.fail("it was not checked")
+    )
     text = good["ensemble"]["text"]
     text, n = re.subn(pattern, replacement, text, count=1, flags=re.MULTILINE)
     assert n == 1
@@ -690,7 +692,7 @@ def test_wrong_tree_sizes_are_refused(tmp_path, good):
 
 
 def test_what_lightgbm_itself_refuses_is_a_sentence_too(tmp_path, good, monkeypatch):
-    monkeypatch.setattr(persistence, "check", lambda *_: None)
+    monkeypatch.setattr(persistence._read, "check", lambda *_: None)
     path = changed(good, ["ensemble", "text"], "tree\nnothing", tmp_path / "m")
     refused(path)
 
