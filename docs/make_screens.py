@@ -23,9 +23,8 @@ from fairproj.datasets import load_adult
 IMAGES = Path(__file__).parent / "images"
 WIDTH = 92
 COMMANDS = [
-    "fairproj train adult.csv --label income --sensitive sex --use-sensitive --max-gap 0.06 "
-    "-o model.fairproj",
-    "fairproj audit model.fairproj adult.csv --max-gap 0.06",
+    "fairproj train adult.csv --label income --sensitive sex --max-gap 0.05 -o model.fairproj",
+    "fairproj audit model.fairproj adult.csv --max-gap 0.05",
     "fairproj report model.fairproj adult.csv -o report.html",
 ]
 SHOWN = 1  # the command whose output is shown
