@@ -9,7 +9,7 @@ help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 demo: $(VENV)/.core  ## train on German Credit, audit, and write fairproj-demo/report.html
-	@$(BIN)/fairproj demo
+	@$(BIN)/fairproj demo --force
 
 test: $(VENV)/.dev lint  ## lint, types, import layers, then every test
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup
@@ -26,7 +26,8 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/predict.py
 
 bench-safety: $(VENV)/.dev  ## mutated model and data files, runs killed at random: twenty minutes
-	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/fuzz.py --seed 3
+	$(BIN)/python benchmarks/fuzz_csv.py
 	$(BIN)/python benchmarks/kill.py
 
 bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the studies of the closed loop and of the choice: an hour

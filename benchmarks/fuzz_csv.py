@@ -35,7 +35,7 @@ from fairproj.experiments._tables import markdown
 from fuzz import Job, Watchman, Worker, all_done
 
 RESULTS = Path(__file__).parent / "results" / "fuzz-data.md"
-COMMANDS = ("train", "predict", "audit")
+COMMANDS = ("train", "predict", "audit", "audit model", "report")
 DONE, SENTENCE = "done", "one sentence, exit code 1"
 PIECES = [
     *(b'"', b'""', b"'", b",", b";", b"\t", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xfe\xff"),
@@ -163,8 +163,10 @@ def verdict(
         "train": ["train", path, *asked, "--rounds", 2, "--jobs", 1, "-o", f"{out}.fairproj"],
         "predict": ["predict", model, path, "--jobs", 1, "-o", f"{out}.csv"],
         "audit": ["audit", path, "--predictions", "said", *asked],
+        "audit model": ["audit", model, path, *asked],
+        "report": ["report", model, path, *asked, "-o", f"{out}.html"],
     }[command]
-    force = [] if command == "audit" else ["--force"]
+    force = [] if "audit" in command else ["--force"]
     watchman.on = True
     result = CliRunner().invoke(app, [str(part) for part in [*line, *force]])
     watchman.on = False
@@ -199,7 +201,7 @@ def main() -> int:
         frame = table()
         model = FairProjClassifier(n_estimators=3)
         model.fit(frame[["age", "pay", "job", "ok"]], frame["y"], sensitive_features=frame["sex"])
-        model.save(scratch / "model.fairproj", metadata={"kinds": {"ok": "truth value"}})
+        model.save(scratch / "model.fairproj")
         jobs = [
             Job(scratch, asked.seed, n, asked.files, asked.workers) for n in range(asked.workers)
         ]
@@ -222,7 +224,8 @@ def main() -> int:
         lines.append([suffix, *(f"{n:,}" for n in (total, *good_ends, ends.total()))])
     text = (
         f"# Damaged data files\n\n`python benchmarks/fuzz_csv.py --files {len(found)} --seed "
-        f"{asked.seed}`, {time.monotonic() - begin:.0f} s: `train`, `predict` and `audit` on "
+        f"{asked.seed}`, {time.monotonic() - begin:.0f} s: `train`, `predict`, `audit` and "
+        "`report` on "
         "mutated tables. A failure is a crash, a hang, another exit code, more than one line of "
         "error, or an effect beside the output.\n\n" + markdown(lines)
     )

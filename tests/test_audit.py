@@ -149,7 +149,7 @@ def test_a_gap_between_groups_without_rows_is_unknown_not_zero():
     assert gaps.loc["equal_opportunity", "high"] == pytest.approx(1.0)
     assert gaps.loc["equal_opportunity", "n_smallest"] == 0
     assert np.isnan(gaps.loc["equal_opportunity", "estimate"])
-    assert gaps.loc["equalized_odds", "estimate"] == pytest.approx(0.5)  # what is known of it
+    assert np.isnan(gaps.loc["equalized_odds", "estimate"])  # half of it is not known
     assert "unknown" in str(report)
     assert any(name.startswith("b (0)") for name in report.too_small)
 
@@ -161,7 +161,7 @@ def test_of_a_model_with_text_tables_and_json():
     same = fairness_report(None, None, y, groups, y_pred=model.predict(X))
     pd.testing.assert_frame_equal(report.rates, same.rates)
     text = str(report)
-    assert "95% confidence" in text
+    assert "95 % confidence" in text
     assert "equalized_odds" in text
     assert "<table" in report._repr_html_()
     again = json.loads(json.dumps(report.to_dict(), allow_nan=False))

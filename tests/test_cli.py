@@ -141,7 +141,7 @@ def test_predict_gives_what_the_library_gives(folder, model, source, suffix, mon
     expected = load(model)
     X = load_german().data
     assert list(found.columns) == ["person", "prediction", "probability"]
-    np.testing.assert_array_equal(found["person"], np.arange(1000))
+    np.testing.assert_array_equal(found["person"].astype(int), np.arange(1000))
     np.testing.assert_array_equal(found["prediction"], expected.predict(X))
     np.testing.assert_allclose(found["probability"], expected.predict_proba(X)[:, 1], rtol=1e-12)
 
@@ -176,7 +176,7 @@ def test_the_most_accurate_model_within_a_gap(folder):
     path = folder / "chosen.fairproj"
     said = run("train", folder / "german.csv", *TRAIN, "--max-gap", 0.4, "-o", path).stdout
     assert "the best score of the" in " ".join(said.split())
-    choice = load(path).metadata_["choice"]
+    choice = load(path).metadata_["fairproj train"]["choice"]
     assert choice["met"]
     assert len(choice["table"]) > 10
     out = folder / "impossible.fairproj"
@@ -185,7 +185,7 @@ def test_the_most_accurate_model_within_a_gap(folder):
     assert re.fullmatch(r"error: none of \d+ candidates meets .*\n", failed.stderr)
     assert not out.exists()
     run("train", *again, "--nearest", code=3)
-    assert not load(out).metadata_["choice"]["met"]
+    assert not load(out).metadata_["fairproj train"]["choice"]["met"]
     page = folder / "chosen.html"
     run("report", path, folder / "german.csv", "-o", page)
     assert "Chosen among these" in page.read_text("utf-8")
@@ -224,7 +224,7 @@ def test_frontier_info_and_export(folder, model):
         assert "closed loop" in said
         assert (folder / name).stat().st_size > 500
     told = json.loads(run("info", model, "--json").stdout)
-    assert told["metadata"]["question"]["label"] == "credit"
+    assert told["metadata"]["fairproj train"]["question"]["label"] == "credit"
     assert "sensitive" in run("info", model).stdout
     run("export", model, "-o", folder / "model.txt")
     assert (folder / "model.txt").read_text().startswith("tree\n")
@@ -236,7 +236,11 @@ def test_demo(tmp_path):
     said = run("demo", "-o", tmp_path / "demo").stdout
     assert "report.html" in said
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
-    run("demo", "-o", tmp_path / "demo")  # once more
+    assert "german.csv is there already" in run("demo", "-o", tmp_path / "demo", code=1).stderr
+    run("demo", "-o", tmp_path / "demo", "--force")
+    page = (tmp_path / "demo" / "report.html").read_text("utf-8")
+    assert "fairproj train" in page
+    assert "fairproj report" in page
 
 
 @pytest.mark.parametrize(
@@ -288,29 +292,210 @@ def test_help_teaches():
     assert run("--help").stdout.index("demo") < run("--help").stdout.index("train")
 
 
+def small(folder, n=600, **columns):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "id": [f"{number:05d}" for number in range(n)],
+            "x": rng.normal(size=n),
+            "z": rng.choice(["10", "20", "30", "X"], size=n),
+            "sex": rng.choice(["f", "m"], size=n),
+            "race": rng.choice(["a", "b", "c"], size=n),
+        }
+    )
+    frame["y"] = np.where(frame["x"] + (frame["z"] == "30") > 0.3, "yes", "no")
+    return frame.assign(**columns)
+
+
+@pytest.fixture(scope="module")
+def other(folder):
+    """A model whose positive label is the first one, of a file with an id."""
+    small(folder).to_csv(folder / "s.csv", index=False)
+    path = folder / "s.fairproj"
+    asked = ("--label", "y", "--sensitive", "sex", "--drop", "id", "--positive", "no")
+    run("train", folder / "s.csv", *asked, "--rounds", 8, "-o", path)
+    return path
+
+
+def test_other_groups_of_the_same_held_out_rows(folder, other):
+    by_sex, by_race, repeated = (
+        json.loads(run("audit", other, folder / "s.csv", "--json", *more).stdout)
+        for more in ([], ["--sensitive", "race"], ["--label", "y", "--sensitive", "sex"])
+    )
+    assert by_sex["data"]["rows"] == by_race["data"]["rows"] == 150
+    assert [group["group"] for group in by_race["data"]["groups"]] == ["a", "b", "c"]
+    assert by_sex["scores"] == by_race["scores"]
+    assert repeated["data"] == by_sex["data"]
+    assert by_sex["data"]["positive_label"] == "no"
+
+
+def test_rows_are_read_as_they_were_in_training(folder, other):
+    """Text that looks like numbers in a new file, columns gone that the model never used."""
+    frame = small(folder)
+    frame = frame[frame["z"] != "X"].drop(columns="id")
+    frame.to_csv(folder / "n.csv", index=False)
+    frame.assign(z=frame["z"].astype(int)).to_parquet(folder / "n.parquet")
+    found = load(other)
+    expected = np.mean(found.predict(frame[list(found.feature_names_in_)]) == frame["y"])
+    for name in ("n.csv", "n.parquet"):
+        audited = json.loads(run("audit", other, folder / name, "--json").stdout)
+        assert audited["scores"][0]["value"] == pytest.approx(expected)
+        run("predict", other, folder / name, "-o", folder / "n-out.csv", "--force")
+        said = pd.read_csv(folder / "n-out.csv")["prediction"]
+        assert np.mean(said == frame["y"].to_numpy()) == pytest.approx(expected)
+
+
+def test_what_is_kept_is_kept_as_it_stands(folder, other):
+    frame = small(folder)
+    frame.loc[599, "id"] = "A0001"
+    frame.to_csv(folder / "ids.csv", index=False)
+    out = folder / "ids-out.csv"
+    run("predict", other, folder / "ids.csv", "-o", out, "--keep", "id")
+    assert pd.read_csv(out, dtype=str)["id"].tolist() == frame["id"].tolist()
+
+
+def test_a_target_is_used_for_the_gap_it_was_set_for(folder, other):
+    def target(*more):
+        return json.loads(run("audit", other, folder / "s.csv", "--json", *more).stdout)["target"]
+
+    assert target()["max_gap"] == 0.05
+    assert target("--metric", "demographic_parity")["max_gap"] is None
+    assert target("--metric", "demographic_parity", "--max-gap", 1)["max_gap"] == 1
+    weights = folder / "weights.fairproj"
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 5, "--drop", "id")
+    asked += ("--enforce", "distribution")
+    run("train", folder / "s.csv", *asked, "-o", weights)
+    found = json.loads(run("audit", weights, folder / "s.csv", "--json").stdout)
+    assert found["verdict"] == "no target"
+    page = folder / "other-gap.json"
+    run("report", other, folder / "s.csv", "-o", page, "--metric", "demographic_parity")
+    assert json.loads(page.read_text("utf-8"))["frontier"] is None
+
+
+def test_training_rows_meet_no_target(folder):
+    path = folder / "seen.fairproj"
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 5, "--drop", "id")
+    asked += ("--test-size", 0)
+    run("train", folder / "s.csv", *asked, "-o", path)
+    said = run("audit", path, folder / "s.csv", "--max-gap", 0.9, code=4).stdout
+    assert "nothing follows for other people" in " ".join(said.split())
+    assert "confidence" not in said
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"fairproj train": "by hand"},
+        {"fairproj train": {"question": []}},
+        {"data": "adult 2024", "kinds": [1], "choice": "by hand"},
+    ],
+)
+def test_metadata_of_another_form_is_left_alone(folder, other, metadata):
+    path = folder / "foreign.fairproj"
+    load(other).save(path, metadata=metadata)
+    run("info", path)
+    assert "name --label and --sensitive" in run("audit", path, folder / "s.csv", code=1).stderr
+    asked = ("--label", "y", "--sensitive", "sex")
+    run("audit", path, folder / "s.csv", *asked)
+    run("predict", path, folder / "s.csv", "-o", folder / "foreign.csv", "--force")
+    run("report", path, folder / "s.csv", *asked, "-o", folder / "foreign.html", "--force")
+
+
+def test_inputs_are_never_outputs(folder, other):
+    data = folder / "precious.csv"
+    small(folder).to_csv(data, index=False)
+    before = data.read_bytes()
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 2, "--force")
+    (folder / "link.csv").symlink_to(data)
+    for arguments in (
+        ["train", data, *asked, "-o", data],
+        ["train", data, *asked, "-o", folder / "x" / ".." / "precious.csv"],
+        ["predict", other, folder / "link.csv", "-o", data, "--force"],
+        ["report", other, data, "-o", folder / "same.md", "--card", folder / "same.md"],
+    ):
+        assert "already; name another file" in run(*arguments, code=1).stderr
+    assert data.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["audit", "{d}/s.csv", "--predictions", "y"], "cannot be both the predictions"),
+        (["audit", "{d}/holes.csv", "--predictions", "said"], "misses 3 of 600 values"),
+        (["audit", "{d}/s.csv", "--predictions", "x", "--sensitive", "sex"], "twice"),
+    ],
+)
+def test_predictions_that_cannot_be_audited(folder, other, arguments, words):
+    said = np.where(np.arange(600) < 3, None, "yes")
+    small(folder, said=said).to_csv(folder / "holes.csv", index=False)
+    asked = ["--label", "y", "--sensitive", "sex"]
+    result = run(*(part.format(d=folder) for part in arguments), *asked, code=1)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_two_columns_of_one_name_are_refused_by_predict(folder, other):
+    frame = small(folder).drop(columns=["id", "sex", "race"])
+    twice = pd.concat([frame, frame[["x"]]], axis=1)
+    twice.to_csv(folder / "twice.csv", index=False)
+    result = run("predict", other, folder / "twice.csv", "-o", folder / "t.csv", code=1)
+    assert "several columns called 'x'" in result.stderr
+
+
+@pytest.mark.parametrize(("label", "positive"), [(True, "true"), (2.0, "2"), (7, "7.0")])
+def test_positive_labels_of_every_kind(folder, label, positive):
+    frame = small(folder)
+    values = {True: [False, True], 2.0: [1.0, 2.0], 7: [3, 7]}[label]
+    frame["y"] = np.where(frame["y"] == "yes", values[1], values[0])
+    frame.drop(columns="id").to_parquet(folder / "kinds.parquet")
+    path = folder / "kinds.fairproj"
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 3, "--positive", positive)
+    run("train", folder / "kinds.parquet", *asked, "-o", path, "--force")
+    assert load(path).pos_label == label
+
+
+def slowly(folder, arguments, wait):
+    """A run whose writing takes two seconds, killed after ``wait`` or not at all (None)."""
+    code = (
+        "import sys, time, pathlib; import fairproj._files as files; "
+        "replace = files.os.replace; "
+        "files.os.replace = lambda *a: (print('writing', flush=True), time.sleep(2), replace(*a)); "
+        f"sys.argv = {['fairproj', *map(str, arguments)]!r}; "
+        "from fairproj.__main__ import main; main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
+    ) as process:
+        for line in process.stdout:
+            if line.startswith("writing") and wait is not None:
+                time.sleep(wait)
+                os.killpg(process.pid, signal.SIGKILL)
+        return process.wait()
+
+
 @pytest.mark.parametrize("command", ["train", "predict", "report"])
-def test_a_killed_run_leaves_no_half_file(folder, model, command):
-    """A few moments here; benchmarks/kill.py does it fifty times a command."""
+def test_a_run_killed_while_it_writes_leaves_no_half_file(folder, model, command):
+    """The worst moment here; benchmarks/kill.py kills at random ones, fifty times a command."""
     out = folder / {"train": "k.fairproj", "predict": "k.parquet", "report": "k.html"}[command]
     arguments = {
         "train": ["train", folder / "german.csv", *TRAIN],
         "predict": ["predict", model, folder / "german.csv"],
-        "report": ["report", model, folder / "german.csv"],
+        "report": ["report", model, folder / "german.csv", "--no-frontier"],
     }[command]
-    line = [sys.executable, "-m", "fairproj", *map(str, arguments), "-o", str(out), "--force"]
-    for wait in (1.0, 2.0, 3.0):
-        process = subprocess.Popen(
-            line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        time.sleep(wait)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        if not out.exists():
-            continue
-        if command == "train":
-            load(out)
-        elif command == "predict":
-            assert pq.read_table(out).num_rows == 1000
-        else:
-            assert out.read_text("utf-8").rstrip().endswith("</html>")
+    arguments += ["-o", out, "--force"]
+    assert slowly(folder, arguments, 0.2) == -signal.SIGKILL
+    assert not out.exists()
+    assert slowly(folder, arguments, None) == 0
+    before = out.read_bytes()
+    assert slowly(folder, arguments, 0.2) == -signal.SIGKILL
+    assert out.read_bytes() == before
+    if command == "train":
+        load(out)
+    elif command == "predict":
+        assert pq.read_table(out).num_rows == 1000
+    else:
+        assert before.rstrip().endswith(b"</html>")

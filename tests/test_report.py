@@ -102,6 +102,54 @@ def test_a_gap_that_cannot_be_known():
     assert "unknown" in markdown(content)
 
 
+def test_half_of_a_gap_is_no_gap():
+    """Group b has no positives: equalized odds is not 0, but unknown."""
+    y, groups = np.array([1, 0, 0, 0] * 20), np.array(["a", "a", "b", "b"] * 20)
+    content = summary(None, None, y, groups, y_pred=y, metric="equalized_odds", max_gap=0.1)
+    assert "cannot be known: b has no rows" in content["summary"][-1]
+    three = np.where(np.arange(80) % 4 == 1, "c", groups)
+    content = summary(None, None, y, three, y_pred=y, metric="false_positive_rate")
+    assert "no difference between the groups" in content["summary"][1]
+    assert "a could not be measured for lack of rows" in content["summary"][2]
+
+
+def test_rounding_makes_no_false_sentence():
+    y, groups = np.tile([1, 0], 20_000), np.repeat(["a", "b"], 20_000)
+    predicted = y.copy()
+    missed = np.flatnonzero((y == 1) & (groups == "b"))[:504]
+    predicted[missed] = 0
+    content = summary(None, None, y, groups, y_pred=predicted, max_gap=0.0501, confidence=0.999)
+    said = " ".join(content["summary"])
+    assert "was 5.04 percentage points" in said
+    assert "at most 5.01 percentage points" in said
+    assert "99.9 % confidence" in said
+
+
+def test_crossed_groups_are_told_apart_by_name():
+    groups = np.array([["a", "b, c"], ["a, b", "c"]] * 60)
+    y = np.tile([0, 1, 1, 0], 30)
+    content = summary(None, None, y, groups, y_pred=y)
+    names = [row["group"] for row in content["data"]["groups"]]
+    assert len(set(names)) == 2
+    assert [row["rows"] for row in content["data"]["groups"]] == [60, 60]
+
+
+@pytest.mark.filterwarnings("ignore:no (useful )?round", "ignore:some groups have fewer")
+@pytest.mark.parametrize("constraint", ["equal_opportunity", None])
+def test_the_certificate_in_words_hides_no_shortfall(constraint):
+    rng = np.random.default_rng(0)
+    noise, groups = rng.normal(size=(300, 2)), rng.integers(2, size=300)
+    labels = rng.random(300) < 0.1
+    model = FairProjClassifier(constraint, 0.01, enforce="classifier", n_estimators=3)
+    model.fit(noise, labels, sensitive_features=groups)
+    said = summary(model, noise, labels, groups)["certificate"]["words"]
+    if constraint is None:
+        assert "nothing was compared" in said[0]
+    else:
+        assert not model.certificate_.met
+        assert model.certificate_.shortfall in said[0]
+
+
 @pytest.mark.parametrize(
     ("seen", "words"),
     [(True, "was trained on these rows"), (None, "not known here"), (False, "Intervals hold if")],

@@ -335,7 +335,7 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             few = int(np.flatnonzero(counts == counts[counts > 0].min())[0])
             raise ValueError(
                 f"{data.cells.name(few)} has {counts[few]} rows, too few to hold out "
-                f"{self.held_out:.0%}; merge that group with another or drop it"
+                f"{100 * self.held_out:g} %; merge that group with another or drop it"
             ) from None
         return np.sort(parts[0]), np.sort(parts[1])
 

@@ -10,6 +10,7 @@ import bz2
 import csv
 import gzip
 import hashlib
+import io
 import lzma
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,9 @@ from fairproj._files import whole
 from fairproj._validation import listing
 
 CHUNK_ROWS = 131_072
-_CSV_BLOCK = 16 << 20  # bytes
+_CSV_BLOCK = 4 << 20  # bytes; several are read ahead
+_BUFFER = 1 << 20
+_AS_TEXT = ("whole number", "number", "truth value", "empty")
 _PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _KINDS = {
     ".csv": "csv",
@@ -77,56 +80,77 @@ class DataFile:
             raise DataFileError(f"{found} has a name of unknown kind; give {_WANTED}")
         return cls(found, kind, packed)
 
-    def read(self) -> Any:
-        """The whole table, types inferred from all rows."""
+    def read(self, types: Mapping[str, Any] | None = None) -> Any:
+        """The whole table; types that are not given are inferred from all rows."""
+        types = types or {}
         with _explained(self.path):
             pa = _arrow()
             self._check_there()
             if self.kind == "parquet":
-                table = pa.parquet.read_table(self.path)
+                table = pa.parquet.ParquetFile(self.path).read()
             elif self.kind == "arrow":
-                table = pa.feather.read_table(self.path, memory_map=False)
+                table = pa.Table.from_batches(*self._batches(pa, None))
             else:
+                self._check_names(self.names())
                 with self._stream() as stream:
-                    table = pa.csv.read_csv(stream, **self._csv_options({}))
-            return self._checked(table)
+                    table = pa.csv.read_csv(stream, **self._csv_options(types))
+            self._check_names(table.column_names)
+            if not table.num_rows:
+                raise DataFileError(f"{self.path} has column names but no rows")
+            return _typed(table, types)
 
-    def frame(self) -> tuple[Any, list[tuple[str, str]]]:
+    def frame(self, types: Mapping[str, Any] | None = None) -> tuple[Any, list[tuple[str, str]]]:
         """The whole table as pandas has it, and what each column was taken for."""
-        table = self.read()
+        table = self.read(types)
         with _explained(self.path):
-            return table.to_pandas(), described(table)
+            # What pandas once noted about the table is not needed, and may be damaged.
+            return table.replace_schema_metadata().to_pandas(), described(table)
 
-    def chunks(self, columns: Sequence[str], types: Mapping[str, Any]) -> Iterator[Any]:
-        """Tables of some rows at a time; ``types`` are those of CSV columns."""
+    def chunks(
+        self, columns: Sequence[str], types: Mapping[str, Any], as_is: Sequence[str] = ()
+    ) -> Iterator[Any]:
+        """Tables of some rows at a time, with these columns; CSV's ``as_is`` stay text.
+
+        That text is what stands in the file: 007 is no number.
+        """
         with _explained(self.path):
             pa = _arrow()
             self._check_there()
-            if self.kind == "parquet":
-                file = pa.parquet.ParquetFile(self.path, pre_buffer=True)
-                self._check_columns(file.schema_arrow.names, columns)
-                batches = file.iter_batches(CHUNK_ROWS, columns=list(columns))
-                for batch in batches:
-                    batch.validate(full=True)
-                    yield pa.Table.from_batches([batch])
-            elif self.kind == "arrow":
-                yield from self._arrow_chunks(pa, columns)
-            else:
-                self._check_columns(self.names(), columns)
-                with self._stream() as stream:
-                    options = self._csv_options(types, columns)
-                    for batch in pa.csv.open_csv(stream, **options):
-                        yield pa.Table.from_batches([batch])
-
-    def _arrow_chunks(self, pa: Any, columns: Sequence[str]) -> Iterator[Any]:
-        with pa.memory_map(str(self.path)) as source:
-            reader = pa.ipc.open_file(source)
-            self._check_columns(reader.schema.names, columns)
-            for number in range(reader.num_record_batches):
-                table = pa.Table.from_batches([reader.get_batch(number)]).select(list(columns))
-                table.validate(full=True)
+            self._check_names(self.names())
+            check_columns(self.path, self.names(), columns)
+            text = {name: pa.string() for name in as_is}
+            for table in self._pieces(pa, list(columns), text | dict(types)):
                 for start in range(0, table.num_rows, CHUNK_ROWS):
-                    yield table.slice(start, CHUNK_ROWS)
+                    yield _typed(table.slice(start, CHUNK_ROWS), types)
+
+    def _pieces(self, pa: Any, columns: list[str], types: Mapping[str, Any]) -> Iterator[Any]:
+        if self.kind == "parquet":
+            # Buffered, or a column of a row group would be read whole.
+            file = pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER)
+            for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
+                yield pa.Table.from_batches([batch]).select(columns)
+        elif self.kind == "arrow":
+            batches, _ = self._batches(pa, columns)
+            for batch in batches:
+                yield pa.Table.from_batches([batch]).select(columns)
+        else:
+            with self._stream() as stream:
+                for batch in pa.csv.open_csv(stream, **self._csv_options(types, columns)):
+                    yield pa.Table.from_batches([batch])
+
+    def _batches(self, pa: Any, columns: Sequence[str] | None) -> tuple[Iterator[Any], Any]:
+        """Record batches of a file or a stream of them, and their schema."""
+        source = pa.memory_map(str(self.path))
+        names = self.names()
+        fields = None  # all of them: what is not compressed then stays where it is, in the file
+        if columns is not None and set(columns) < set(names):
+            fields = [names.index(name) for name in columns]
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        reader = _ipc_reader(pa, source, options)
+        if hasattr(reader, "num_record_batches"):
+            numbers = range(reader.num_record_batches)
+            return (reader.get_batch(number) for number in numbers), reader.schema
+        return iter(reader), reader.schema
 
     def names(self) -> list[str]:
         """The columns."""
@@ -137,8 +161,8 @@ class DataFile:
                 return list(pa.parquet.read_schema(self.path).names)
             if self.kind == "arrow":
                 with pa.memory_map(str(self.path)) as source:
-                    return list(pa.ipc.open_file(source).schema.names)
-            return next(csv.reader([self._first_line()], delimiter=self.delimiter()), [])
+                    return list(_ipc_reader(pa, source, pa.ipc.IpcReadOptions()).schema.names)
+            return self._header()[1]
 
     def sha256(self) -> str:
         found = hashlib.sha256()
@@ -147,17 +171,19 @@ class DataFile:
                 found.update(part)
         return found.hexdigest()
 
-    def delimiter(self) -> str:
-        """The one of comma, semicolon, tab and bar that the first line has most of."""
-        line = self._first_line()
-        return max(_DELIMITERS, key=line.count)
-
-    def _first_line(self) -> str:
+    def _header(self) -> tuple[str, list[str]]:
+        """The delimiter, of comma, semicolon, tab and bar, that gives most columns; and these."""
         with self._stream() as stream:
             head = stream.read(1 << 20)
         if not head.strip():
             raise DataFileError(f"{self.path} is empty; give a table with a line of column names")
-        return head.split(b"\n", 1)[0].decode("utf-8-sig").rstrip("\r")
+        text = _decoded(head)
+        found = {
+            delimiter: next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+            for delimiter in _DELIMITERS
+        }
+        best = max(_DELIMITERS, key=lambda delimiter: len(found[delimiter]))
+        return best, found[best]
 
     def _csv_options(
         self, types: Mapping[str, Any], columns: Sequence[str] | None = None
@@ -166,7 +192,7 @@ class DataFile:
         return {
             "read_options": pa.csv.ReadOptions(block_size=_CSV_BLOCK),
             "parse_options": pa.csv.ParseOptions(
-                delimiter=self.delimiter(), newlines_in_values=True
+                delimiter=self._header()[0], newlines_in_values=True
             ),
             "convert_options": pa.csv.ConvertOptions(
                 strings_can_be_null=True,
@@ -190,20 +216,42 @@ class DataFile:
             what = "is a folder" if self.path.is_dir() else "is not there"
             raise DataFileError(f"{self.path} {what}; give {_WANTED}")
 
-    def _checked(self, table: Any) -> Any:
-        table.validate(full=True)  # pyarrow takes a damaged file as it is
-        names = table.column_names
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    def _check_names(self, names: Sequence[str]) -> None:
+        twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
         if twice:
             raise DataFileError(
                 f"{self.path} has several columns called {listing(twice)}; rename some"
             )
-        if not table.num_rows:
-            raise DataFileError(f"{self.path} has column names but no rows")
-        return table
 
-    def _check_columns(self, present: Sequence[str], wanted: Sequence[str]) -> None:
-        check_columns(self.path, present, wanted)
+
+def _decoded(head: bytes) -> str:
+    """The beginning of a text; what is cut off in the middle of a character is left out."""
+    try:
+        return head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if len(head) - error.start > 3:
+            raise
+        return head[: error.start].decode("utf-8-sig")
+
+
+def _ipc_reader(pa: Any, source: Any, options: Any) -> Any:
+    """Of the file format with its index, or of the stream format."""
+    try:
+        return pa.ipc.open_file(source, options=options)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        return pa.ipc.open_stream(source, options=options)
+
+
+def _typed(table: Any, types: Mapping[str, Any]) -> Any:
+    """Checked, for pyarrow takes a damaged file as it is; numbers as text where text is meant."""
+    table.validate(full=True)
+    pa = _arrow()
+    for position, field in enumerate(table.schema):
+        if types.get(field.name) == pa.string() and kind_of(field.type) in _AS_TEXT:
+            text = table.column(position).cast(pa.string())
+            table = table.set_column(position, field.name, text)
+    return table
 
 
 def check_columns(path: Path, present: Sequence[str], wanted: Sequence[str]) -> None:
@@ -260,7 +308,7 @@ def kind_of(arrow_type: Any) -> str:
 
 
 def column_types(
-    categories: Mapping[int, Sequence[Any]], features: Sequence[str], kinds: Mapping[str, str]
+    features: Sequence[str], categories: Mapping[int, Sequence[Any]], truth_values: Sequence[bool]
 ) -> dict[str, Any]:
     """How to read CSV columns of new rows, such that they mean what they meant in training."""
     pa = _arrow()
@@ -269,7 +317,7 @@ def column_types(
         values = categories.get(position, [])
         if any(isinstance(value, str) for value in values):
             found[name] = pa.string()
-        elif kinds.get(name) == "truth value":
+        elif truth_values[position]:
             found[name] = pa.bool_()
         else:
             found[name] = pa.float64()

@@ -7,6 +7,7 @@ missing values there.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -18,6 +19,16 @@ from scipy import sparse
 from fairproj._validation import is_frame, listing
 
 Matrix = Any  # dense float array or CSR matrix, NaN for missing
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Columns by name, categories by position, and which columns hold truth values or had gaps."""
+
+    columns: list[Any]
+    categories: dict[int, NDArray[Any]]
+    truth_values: list[bool]
+    had_missing: NDArray[np.bool_]
 
 
 class FeatureEncoder:
@@ -51,11 +62,13 @@ class FeatureEncoder:
             frame = nw.from_native(X, eager_only=True)
             self._names: list[Any] = list(frame.columns)
             self._categories = self._learn_frame(frame)
+            self._truths = [frame[:, at].dtype == nw.Boolean for at in range(len(self._names))]
             matrix = self._frame_matrix(frame)
         else:
             matrix = _csr_matrix(X)
             self._names = list(range(matrix.shape[1]))
             self._categories = self._learn_array(matrix)
+            self._truths = [False] * len(self._names)
             matrix = self._with_codes(matrix)
         self._had_missing = _columns_with_missing(matrix)
         return matrix
@@ -76,20 +89,20 @@ class FeatureEncoder:
         return matrix
 
     @property
-    def learnt(self) -> tuple[list[Any], dict[int, NDArray[Any]], NDArray[np.bool_]]:
-        """Columns, categories by position, and which columns had missing values."""
+    def learnt(self) -> Learnt:
+        """What new rows are read by."""
         found = {position: index.to_numpy() for position, index in self._categories.items()}
-        return self._names, found, self._had_missing
+        return Learnt(self._names, found, self._truths, self._had_missing)
 
     @classmethod
-    def from_learnt(
-        cls, names: list[Any], categories: dict[int, NDArray[Any]], had_missing: NDArray[np.bool_]
-    ) -> FeatureEncoder:
-        """An encoder for new rows only, as `learnt` tells."""
-        encoder = cls(None, max((len(values) for values in categories.values()), default=0))
-        encoder._names = names
-        encoder._categories = {at: pd.Index(values) for at, values in categories.items()}
-        encoder._had_missing = had_missing
+    def from_learnt(cls, learnt: Learnt) -> FeatureEncoder:
+        """An encoder for new rows only."""
+        most = max((len(values) for values in learnt.categories.values()), default=0)
+        encoder = cls(None, most)
+        encoder._names = learnt.columns
+        encoder._categories = {at: pd.Index(values) for at, values in learnt.categories.items()}
+        encoder._truths = learnt.truth_values
+        encoder._had_missing = learnt.had_missing
         return encoder
 
     @property

@@ -109,7 +109,7 @@ def plot_gaps(report: FairnessReport, *, max_gap: float | None = None, ax: Any =
         ax.axvline(max_gap, color=_ORANGE, linestyle="--")
         ax.set_title(f"dashed: largest gap allowed, {max_gap:g}", fontsize="small", loc="right")
     ax.set_xlim(left=0)
-    ax.set_xlabel(f"gap, with {report.confidence:.0%} intervals")
+    ax.set_xlabel(f"gap, with {100 * report.confidence:g} % intervals")
     return ax
 
 

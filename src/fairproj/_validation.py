@@ -35,10 +35,14 @@ class Groups:
 
     @property
     def names(self) -> list[str]:
-        return [
+        """How to print them; no two alike."""
+        plain = [
             ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             for value in self.values
         ]
+        if len(set(plain)) == len(plain):
+            return plain
+        return [repr(_plain(value)) for value in self.values]
 
     def take(self, rows: Codes) -> Groups:
         """The groups of some rows only; a group that loses all its rows is gone."""

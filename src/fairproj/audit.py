@@ -138,8 +138,8 @@ class FairnessReport:
             index=self.gaps["gap"].tolist(),
         )
         notes = [
-            f"Intervals hold with {self.confidence:.0%} confidence, each by itself, if the rows "
-            "are an independent sample that the model has not seen."
+            f"Intervals hold with {100 * self.confidence:g} % confidence, each by itself, if the "
+            "rows are an independent sample that the model has not seen."
         ]
         if self.too_small:
             shown = ", ".join(self.too_small[:8])
@@ -315,7 +315,7 @@ def _gap_row(
                 "n_smallest": int(rows.min()),
             }
         )
-    widest = max(found, key=lambda entry: np.nan_to_num(entry["estimate"], nan=-1.0))
+    widest = max(found, key=lambda entry: np.nan_to_num(entry["estimate"], nan=np.inf))
     return {
         "gap": name,
         **widest,

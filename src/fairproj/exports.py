@@ -294,7 +294,8 @@ def _port(onnx: Any, name: str, kind: int, *width: int) -> Any:
 
 
 def _properties(model: FairProjClassifier) -> dict[str, str]:
-    columns, categories, _ = model._encoder.learnt
+    learnt = model._encoder.learnt
+    columns, categories = learnt.columns, learnt.categories
     codes = {str(columns[at]): values.tolist() for at, values in categories.items()}
     return {
         "columns": json.dumps([str(name) for name in columns]),

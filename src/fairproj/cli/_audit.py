@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fairproj import load
-from fairproj._data_files import check_columns
-from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, typed_command
-from fairproj.cli._rows import Positive, Question, Rows, question_of, read_rows, unseen_rows
+from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, typed_command
+from fairproj.cli._record import Record, record_of, types_of
+from fairproj.cli._rows import Positive, Question, Rows, read_rows, refuse_missing
 from fairproj.cli._show import exit_code, show_audit
 from fairproj.cli._train import Gap
 from fairproj.report import Source, summary
@@ -54,17 +54,16 @@ def audit(
     confidence: Confidence = 0.95,
     as_json: AsJson = False,
 ) -> None:
-    model, rows, predicted, found_metric = audited(
-        files, predictions, label, sensitive, positive, metric
-    )
+    found = audited(files, predictions, label, sensitive, positive, metric)
+    rows = found.rows
     content = summary(
-        model,
+        found.model,
         rows.X,
         rows.y,
         rows.groups,
-        y_pred=predicted,
-        metric=found_metric,
-        max_gap=max_gap,
+        y_pred=found.predicted,
+        metric=found.metric,
+        max_gap=found.target if max_gap is None else max_gap,
         confidence=confidence,
         pos_label=rows.positive,
         source=Source(rows.file.path.name, rows.which, rows.seen, rows.sha256, typed_command()),
@@ -73,9 +72,20 @@ def audit(
         print_json(content)
     else:
         show_audit(content)
-        for caveat in content["caveats"][:1]:
-            typer.echo(caveat)
-    raise typer.Exit(exit_code(content))
+        say(content["caveats"][0])
+    raise typer.Exit(0 if max_gap is None else exit_code(content))
+
+
+@dataclass(frozen=True)
+class Audited:
+    """The model if any, the rows, the predictions if given, the gap to look at and its target."""
+
+    model: Any
+    rows: Rows
+    predicted: Any
+    metric: str
+    target: float | None
+    record: Record | None
 
 
 def audited(
@@ -85,38 +95,54 @@ def audited(
     sensitive: list[str] | None,
     positive: str | None,
     metric: Gap | None,
-) -> tuple[Any, Rows, Any, str]:
-    """The model if any, the rows, the predictions if given, and the gap to look at."""
-    if predictions is not None:
-        if len(files) != 1 or label is None or not sensitive:
-            raise ValueError(
-                "with --predictions, give one data file, --label and --sensitive, and no model"
-            )
-        rows = read_rows(files[0], Question(label, sensitive, positive), [predictions])
-        return None, rows, rows.X[predictions].to_numpy(), (metric or Gap.equal_opportunity).value
+) -> Audited:
+    asked_metric = None if metric is None else metric.value
+    if predictions is None:
+        return _of_model(files, label, sensitive, positive, asked_metric)
+    if len(files) != 1 or label is None or not sensitive:
+        raise ValueError(
+            "with --predictions, give one data file, --label and --sensitive, and no model"
+        )
+    if predictions in (label, *sensitive):
+        raise ValueError(f"{predictions!r} cannot be both the predictions and something else")
+    rows = read_rows(files[0], Question(label, sensitive, positive), [predictions])
+    refuse_missing(files[0], rows.frame, [predictions])
+    predicted = rows.X[predictions].to_numpy()
+    known = asked_metric or Gap.equal_opportunity.value
+    return Audited(None, rows, predicted, known, None, None)
+
+
+def _of_model(
+    files: list[Path],
+    label: str | None,
+    sensitive: list[str] | None,
+    positive: str | None,
+    metric: str | None,
+) -> Audited:
     if len(files) != 2:
         raise ValueError("give a model file and a data file, or a data file with --predictions")
     model = load(files[0])
-    if label is None or not sensitive:
-        asked = question_of(model)
-        asked = Question(
-            label or asked.label,
-            sensitive or asked.sensitive,
-            positive or asked.positive,
-            asked.dropped,
-            use_sensitive=True,
+    record = record_of(model)
+    if record is None and (label is None or not sensitive):
+        raise ValueError(
+            f"{files[0]} does not say what it was trained for, as files of fairproj train do; name "
+            "--label and --sensitive"
         )
-    else:
-        asked = Question(label, sensitive, positive, use_sensitive=True)
-    rows = unseen_rows(model, read_rows(files[1], asked))
-    known = getattr(model, "metadata_", {}).get("metric", Gap.equal_opportunity.value)
-    return model, _with_features(model, rows), None, metric.value if metric else str(known)
-
-
-def _with_features(model: Any, rows: Rows) -> Rows:
-    """The columns that the model was trained on."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return rows
-    check_columns(rows.file.path, list(rows.X.columns), list(names))
-    return replace(rows, X=rows.X[list(names)])
+        raise ValueError(
+            f"{files[0]} was trained on an array without column names, so columns of a file cannot "
+            "be told; use fairproj.load and fairness_report"
+        )
+    if positive is None and model.pos_label is not None:
+        positive = str(model.pos_label)
+    asked = Question(
+        label or (record.question.label if record else ""),
+        sensitive or (record.question.sensitive if record else []),
+        positive,
+    )
+    rows = read_rows(files[1], asked, [str(name) for name in names], types_of(model))
+    metric = metric or (record.metric if record else Gap.equal_opportunity.value)
+    if record is None:
+        return Audited(model, rows, None, metric, None, None)
+    return Audited(model, record.unseen(rows), None, metric, record.target(metric), record)

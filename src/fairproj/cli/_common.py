@@ -7,7 +7,8 @@ import json
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -36,7 +37,17 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
-Jobs = Annotated[int, typer.Option(help="Fits at a time; -1 is one for each core.")]
+
+
+def _not_zero(jobs: int) -> int:
+    if jobs == 0:
+        raise typer.BadParameter("it must be 1 or more, or -1 for all cores")
+    return jobs
+
+
+Jobs = Annotated[
+    int, typer.Option(help="Fits at a time; -1 is one for each core.", callback=_not_zero)
+]
 
 
 def _version(wanted: bool) -> None:
@@ -84,10 +95,17 @@ def _show_warning(message: Any, *_: Any) -> None:
     typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
-def refuse_to_overwrite(paths: Iterable[Path | None], force: bool) -> None:
-    for path in paths:
+def refuse_to_overwrite(
+    outputs: Iterable[Path | None], force: bool, inputs: Iterable[Path] = ()
+) -> None:
+    """Outputs must be new, or --force given; never an input, and no two the same."""
+    taken = {path.resolve(): "an input" for path in inputs}
+    for path in outputs:
         if path is None:
             continue
+        if path.resolve() in taken:
+            raise ValueError(f"{path} is {taken[path.resolve()]} already; name another file")
+        taken[path.resolve()] = "an output"
         if path.is_dir():
             raise ValueError(f"{path} is a folder; name a file")
         if path.exists() and not force:
@@ -96,9 +114,23 @@ def refuse_to_overwrite(paths: Iterable[Path | None], force: bool) -> None:
             raise ValueError(f"the folder {path.parent} is not there; make it first")
 
 
+_typed: list[str] | None = None
+
+
+@contextmanager
+def as_typed(arguments: list[str]) -> Iterator[None]:
+    """For a command that runs others: these are then what was typed."""
+    global _typed
+    _typed, before = arguments, _typed
+    try:
+        yield
+    finally:
+        _typed = before
+
+
 def typed_command() -> str:
     """What was typed, to be shown in reports."""
-    return shlex.join(["fairproj", *sys.argv[1:]])
+    return shlex.join(["fairproj", *(sys.argv[1:] if _typed is None else _typed)])
 
 
 def print_json(content: Any) -> None:

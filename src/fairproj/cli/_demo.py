@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from fairproj._files import whole
-from fairproj.cli._common import app, in_a_sentence, say
-from fairproj.cli._report import report
-from fairproj.cli._train import train
+from fairproj.cli._common import Force, app, as_typed, in_a_sentence, refuse_to_overwrite, say
 from fairproj.datasets import load_german
 
 
@@ -22,16 +22,22 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = Path(
         "fairproj-demo"
     ),
+    force: Force = False,
 ) -> None:
-    output.mkdir(parents=True, exist_ok=True)
     data, model, page = (output / name for name in ("german.csv", "model.fairproj", "report.html"))
+    output.mkdir(parents=True, exist_ok=True)
+    refuse_to_overwrite([data, model, page], force)
     german = load_german()
     with whole(data) as partial:
         german.frame.to_csv(partial, index=False)
-    label = str(german.target.name)
-    say(f"$ fairproj train {data} --label {label} --sensitive sex --epsilon 0.1 -o {model}")
-    train(data, label, ["sex"], model, epsilon=0.1, force=True)
-    say()
-    say(f"$ fairproj report {model} {data} -o {page}")
-    report([model, data], [page], force=True)
+    asked = ["--label", str(german.target.name), "--sensitive", "sex", "--epsilon", "0.1"]
+    for line in (
+        ["train", str(data), *asked, "-o", str(model)],
+        ["report", str(model), str(data), "-o", str(page)],
+    ):
+        again = [*line, "--force"] if force else line
+        say(f"$ {shlex.join(['fairproj', *again])}")
+        with as_typed(again):
+            get_command(app).main(again, standalone_mode=False)
+        say()
     say(f"Open {page} in a browser.")

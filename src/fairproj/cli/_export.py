@@ -9,7 +9,15 @@ from typing import Annotated
 import typer
 
 from fairproj import exports, load
-from fairproj.cli._common import Force, app, in_a_sentence, refuse_to_overwrite, say
+from fairproj.cli._common import (
+    AsJson,
+    Force,
+    app,
+    in_a_sentence,
+    print_json,
+    refuse_to_overwrite,
+    say,
+)
 
 
 class Target(Enum):
@@ -27,11 +35,15 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     to: Annotated[Target, typer.Option(help="The format.")] = Target.lightgbm,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([output], force)
+    refuse_to_overwrite([output], force, [model])
     found = load(model)
     if to is Target.onnx:
         exports.to_onnx(found, output)
     else:
         exports.to_lightgbm(found, output)
-    say(f"Written: {output}")
+    if as_json:
+        print_json({"written": str(output), "format": to.value})
+    else:
+        say(f"Written: {output}")

@@ -57,7 +57,7 @@ def frontier(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([output], force)
+    refuse_to_overwrite([output], force, [data])
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".csv"):
         raise ValueError(f"{output} has a name of unknown kind; name a .png, .svg or .csv file")
     rows = read_rows(data, Question(label, sensitive, positive, drop, use_sensitive))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from fairproj import load
 from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, show_table
+from fairproj.cli._record import Record, record_of
 
 
 @app.command(help="What a model file holds. Opening one never runs code from it.")
@@ -22,23 +24,33 @@ def info(
     if as_json:
         print_json(content)
         return
-    metadata = content["metadata"]
-    question = metadata.get("question") or {}
+    record = record_of(found)
     rows = [
         ["classes", ", ".join(content["classes"])],
-        ["label", question.get("label", "not said")],
-        ["sensitive", ", ".join(question.get("sensitive", [])) or "not said"],
+        ["label", record.question.label if record else "not said"],
+        ["sensitive", ", ".join(record.question.sensitive) if record else "not said"],
         ["groups", ", ".join(content["groups"])],
         ["features", f"{content['n_features']}: {', '.join(content['features'] or [])}"],
         ["constraint", content["parameters"]["constraints"]],
         ["epsilon", content["parameters"]["epsilon"]],
         ["enforce", content["parameters"]["enforce"]],
-        ["trained on", (metadata.get("data") or {}).get("name", "not said")],
-        ["chosen because", (metadata.get("choice") or {}).get("reason", "it was not chosen")],
+        ["trained on", record.data.get("name", "not said") if record else "not said"],
+        ["chosen because", _reason(record)],
     ]
     show_table(str(model), ["", ""], rows)
     say()
     show_table(found.certificate_.title, ["", ""], found.certificate_.rows())
+
+
+def _reason(record: Record | None) -> str:
+    choice = record.choice if record else None
+    return str(choice.get("reason")) if choice else "it was not chosen: epsilon was given"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)
 
 
 def _content(model: Any) -> dict[str, Any]:
@@ -50,8 +62,7 @@ def _content(model: Any) -> dict[str, Any]:
         "n_features": int(model.n_features_in_),
         "features": None if names is None else names.tolist(),
         "parameters": {
-            name: value if isinstance(value, str | int | float | None) else str(value)
-            for name, value in parameters.items()
+            name: value if _is_plain(value) else str(value) for name, value in parameters.items()
         },
         "certificate": model.certificate_.to_dict(),
         "stop": model.history_.stop_reason.value,

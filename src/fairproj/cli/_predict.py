@@ -11,7 +11,7 @@ import typer
 
 from fairproj import FairProjClassifier, load
 from fairproj._ahead import ahead
-from fairproj._data_files import DataFile, as_frame, column_types, write_chunks
+from fairproj._data_files import DataFile, as_frame, write_chunks
 from fairproj._validation import listing
 from fairproj.cli._common import (
     AsJson,
@@ -23,6 +23,7 @@ from fairproj.cli._common import (
     refuse_to_overwrite,
     say,
 )
+from fairproj.cli._record import types_of
 
 
 @app.command(
@@ -45,10 +46,8 @@ def predict(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([output], force)
+    refuse_to_overwrite([output], force, [model, data])
     source = DataFile.of(data)
-    if output.absolute() == data.absolute():
-        raise ValueError(f"{output} is the data itself; name another file")
     found = load(model).set_params(n_jobs=jobs)
     start = time.perf_counter()
     rows = write_chunks(output, _predicted(found, source, keep or []))
@@ -72,12 +71,10 @@ def _predicted(model: FairProjClassifier, source: DataFile, keep: list[str]) -> 
     features = [str(name) for name in names]
     wanted = list(dict.fromkeys([*features, *keep]))
     positive = 1 if model.pos_label is None else model.classes_.tolist().index(model.pos_label)
-    categories = model._encoder.categories if model.estimator is None else {}
-    types = column_types(categories, features, model.metadata_.get("kinds", {}))
     # Reading and encoding go on in a thread while the trees are asked, which needs no interpreter.
     read = (
         (chunk, model.to_matrix(as_frame(chunk, features)))
-        for chunk in source.chunks(wanted, types)
+        for chunk in source.chunks(wanted, types_of(model), as_is=keep)
     )
     for chunk, matrix in ahead(read):
         margin = model._ensemble.margin(matrix)

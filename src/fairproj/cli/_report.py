@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from fairproj._files import write
 from fairproj.cli._audit import (
+    Audited,
     Confidence,
     Files,
     LabelIf,
@@ -20,15 +21,18 @@ from fairproj.cli._audit import (
     audited,
 )
 from fairproj.cli._common import (
+    AsJson,
     Force,
     Jobs,
     app,
     in_a_sentence,
+    print_json,
     refuse_to_overwrite,
     say,
     typed_command,
 )
-from fairproj.cli._rows import Positive, Rows, question_of, read_rows, training_rows
+from fairproj.cli._record import types_of
+from fairproj.cli._rows import Positive, read_rows
 from fairproj.report import (
     Source,
     frontier_content,
@@ -69,52 +73,59 @@ def report(
     ] = True,
     jobs: Jobs = -1,
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([*output, card], force)
+    refuse_to_overwrite([*output, card], force, files)
     for path in output:
         if path.suffix.lower() not in (".html", ".htm", ".md", ".json"):
             raise ValueError(f"{path} has a name of unknown kind; name a .html, .md or .json file")
-    model, rows, predicted, found_metric = audited(
-        files, predictions, label, sensitive, positive, metric
-    )
-    metadata = getattr(model, "metadata_", {})
-    drawn = _frontier(model, files[-1], found_metric, jobs) if model and frontier else None
+    found = audited(files, predictions, label, sensitive, positive, metric)
+    rows = found.rows
     content = summary(
-        model,
+        found.model,
         rows.X,
         rows.y,
         rows.groups,
-        y_pred=predicted,
-        metric=found_metric,
-        max_gap=metadata.get("max_gap") if max_gap is None else max_gap,
+        y_pred=found.predicted,
+        metric=found.metric,
+        max_gap=found.target if max_gap is None else max_gap,
         confidence=confidence,
         pos_label=rows.positive,
-        frontier=drawn,
-        source=_source(rows, metadata),
+        frontier=_frontier(found, files[-1], jobs, as_json) if frontier else None,
+        source=_source(found),
     )
     for path in output:
         write_report(content, path)
-        say(f"Report: {path}")
     if card is not None:
         write(card, model_card(content))
+    if as_json:
+        written = [str(path) for path in [*output, card] if path is not None]
+        print_json({"written": written, "verdict": content["verdict"]})
+        return
+    for path in output:
+        say(f"Report: {path}")
+    if card is not None:
         say(f"Model card: {card}")
 
 
-def _source(rows: Rows, metadata: dict[str, Any]) -> Source:
-    command = typed_command()
-    if metadata.get("command"):
-        command = f"{metadata['command']}\n{command}"
-    return Source(rows.file.path.name, rows.which, rows.seen, rows.sha256, command)
+def _source(found: Audited) -> Source:
+    rows, command = found.rows, typed_command()
+    more = {}
+    if found.record is not None:
+        command = f"{found.record.command}\n{command}"
+        if found.record.choice:
+            more["How epsilon was chosen"] = str(found.record.choice.get("reason", ""))
+    return Source(rows.file.path.name, rows.which, rows.seen, rows.sha256, command, more)
 
 
-def _frontier(model: Any, data: Path, metric: str, jobs: int) -> dict[str, Any] | None:
+def _frontier(found: Audited, data: Path, jobs: int, quiet: bool) -> dict[str, Any] | None:
     """The candidates the model was chosen from, or fits along epsilon on its training rows."""
-    metadata = model.metadata_
-    if metadata.get("choice"):
-        return frontier_of_choice(metadata["choice"])
-    if not metadata.get("question") or model.estimator is not None:
+    record, model, metric = found.record, found.model, found.metric
+    if record is None or metric != record.metric or model.estimator is not None:
         return None
-    rows = training_rows(model, read_rows(data, question_of(model)))
+    if record.choice:
+        return frontier_of_choice(record.choice)
+    rows = record.trained_on(read_rows(data, record.question, types=types_of(model)))
     if rows is None:
         return None
     epsilons = sorted({*EPSILONS, float(model.epsilon)})
@@ -128,7 +139,7 @@ def _frontier(model: Any, data: Path, metric: str, jobs: int) -> dict[str, Any] 
             cv=FOLDS,
             name=name,
             n_jobs=jobs,
-            verbose=True,
+            verbose=not quiet,
         )
         for way, name in WAYS.items()
     ]

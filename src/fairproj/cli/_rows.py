@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,7 +48,7 @@ TestSize = Annotated[
         "trains on all rows."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of the choice of rows to hold out.")]
+Seed = Annotated[int, typer.Option(help="Of the choice of rows to hold out.", min=0)]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Rows:
     """Rows of a file: which of them, and whether the model was trained on them."""
 
     file: DataFile
+    frame: pd.DataFrame
     X: pd.DataFrame
     y: NDArray[Any]
     groups: pd.DataFrame
@@ -76,122 +78,112 @@ class Rows:
     seen: bool | None = None
 
     def take(self, rows: Any, which: str, seen: bool | None) -> Rows:
+        frame, X, groups = (
+            part.iloc[rows].reset_index(drop=True) for part in (self.frame, self.X, self.groups)
+        )
         return replace(
-            self,
-            X=self.X.iloc[rows].reset_index(drop=True),
-            y=self.y[rows],
-            groups=self.groups.iloc[rows].reset_index(drop=True),
-            which=which,
-            seen=seen,
+            self, frame=frame, X=X, y=self.y[rows], groups=groups, which=which, seen=seen
         )
 
 
-def read_rows(path: Path, asked: Question, extra: list[str] | None = None) -> Rows:
-    """Everything that the question names; ``extra`` columns stay among the features."""
+def read_rows(
+    path: Path,
+    asked: Question,
+    features: Sequence[str] | None = None,
+    types: Mapping[str, Any] | None = None,
+) -> Rows:
+    """Everything that the question names; by default all other columns are features."""
     file = DataFile.of(path)
-    frame, kinds = file.frame()
-    named = [asked.label, *asked.sensitive, *(asked.dropped or []), *(extra or [])]
+    frame, kinds = file.frame(types)
+    named = [asked.label, *asked.sensitive, *(features or asked.dropped or [])]
     check_columns(path, list(frame.columns), named)
     if asked.label in asked.sensitive:
         raise ValueError(f"{asked.label!r} cannot be both the label and sensitive")
-    out = {asked.label, *(asked.dropped or [])}
-    if not asked.use_sensitive:
-        out |= set(asked.sensitive)
-    for name in [asked.label, *asked.sensitive]:
+    if len(set(asked.sensitive)) < len(asked.sensitive):
+        raise ValueError(f"--sensitive names a column twice: {listing(asked.sensitive)}")
+    refuse_missing(path, frame, [asked.label, *asked.sensitive])
+    if features is None:
+        features = _features(frame, asked)
+        if not features:
+            raise ValueError(f"{path} has no column left to predict from")
+    y = frame[asked.label].to_numpy()
+    return Rows(
+        file,
+        frame,
+        frame[list(features)],
+        y,
+        frame[asked.sensitive],
+        _positive(y, asked),
+        {name: kind for name, kind in kinds if name in set(features)},
+        file.sha256(),
+    )
+
+
+def refuse_missing(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> None:
+    for name in names:
         missing = int(frame[name].isna().sum())
         if missing:
             raise ValueError(
                 f"column {name!r} of {path} misses {missing} of {len(frame)} values; drop those "
                 "rows, or fill them with a value of their own"
             )
-    features = [name for name in frame.columns if name not in out]
-    if not features:
-        raise ValueError(f"{path} has no column left to predict from")
-    y = frame[asked.label].to_numpy()
-    return Rows(
-        file,
-        frame[features],
-        y,
-        frame[asked.sensitive],
-        _positive(y, asked),
-        {name: kind for name, kind in kinds if name in features},
-        file.sha256(),
-    )
+
+
+def _features(frame: pd.DataFrame, asked: Question) -> list[str]:
+    out = {asked.label, *(asked.dropped or [])}
+    if not asked.use_sensitive:
+        out |= set(asked.sensitive)
+    return [name for name in frame.columns if name not in out]
 
 
 def _positive(y: NDArray[Any], asked: Question) -> Any:
-    labels = pd.unique(y)
+    labels = pd.unique(y).tolist()
     if len(labels) != 2:
         raise ValueError(
-            f"the label {asked.label!r} has {len(labels)} values ({listing(labels.tolist())}), and "
-            "two are needed"
+            f"the label {asked.label!r} has {len(labels)} values ({listing(labels)}), and two are "
+            "needed"
         )
     if asked.positive is None:
-        return max(labels.tolist())
-    found = [label for label in labels.tolist() if str(label) == asked.positive]
+        return max(labels)
+    found = [label for label in labels if _means(asked.positive, label)]
     if not found:
         raise ValueError(
             f"--positive {asked.positive} is not a value of {asked.label!r}, which has "
-            f"{listing(labels.tolist())}"
+            f"{listing(labels)}"
         )
     return found[0]
 
 
-def split_rows(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows, str]:
-    """Training rows, held-out rows, and a checksum of which rows were held out."""
-    positions = np.arange(len(rows.y))
+def _means(text: str, label: Any) -> bool:
+    """Whether a text on the command line stands for this label."""
+    if isinstance(label, bool):
+        return text.lower() == str(label).lower()
+    if isinstance(label, int | float):
+        try:
+            return float(text) == label
+        except ValueError:
+            return False
+    return text == str(label)
+
+
+def split_rows(rows: Rows, asked: Question, fraction: float, seed: int) -> tuple[Rows, Rows, str]:
+    """Training rows, held-out rows, and a checksum of which rows were held out.
+
+    The split is by the label and the groups that training asked for.
+    """
+    frame = rows.frame
     train, test, *_ = fair_train_test_split(
-        positions, rows.y, rows.groups, test_size=fraction, random_state=seed
+        np.arange(len(frame)),
+        frame[asked.label].to_numpy(),
+        frame[asked.sensitive],
+        test_size=fraction,
+        random_state=seed,
     )
     test = np.sort(test)
     digest = hashlib.sha256(test.astype("<i8").tobytes()).hexdigest()
+    share = f"{100 * fraction:g} %"
     return (
         rows.take(np.sort(train), "training rows", True),
-        rows.take(test, f"the {fraction:.0%} of the rows held out from training", False),
+        rows.take(test, f"the {share} of the rows held out from training", False),
         digest,
     )
-
-
-def question_of(model: Any) -> Question:
-    """What a model from `fairproj train` was asked."""
-    found = getattr(model, "metadata_", {}).get("question")
-    if not isinstance(found, dict) or not {"label", "sensitive"} <= set(found):
-        raise ValueError(
-            "the model file does not say what it was trained for, as those of fairproj train do; "
-            "name --label and --sensitive"
-        )
-    return Question(
-        str(found["label"]),
-        [str(name) for name in found["sensitive"]],
-        None if found.get("positive") is None else str(found["positive"]),
-        [str(name) for name in found.get("dropped") or []],
-        bool(found.get("use_sensitive")),
-    )
-
-
-def unseen_rows(model: Any, rows: Rows) -> Rows:
-    """Of the file that the model was trained from, the rows that were held out; else all rows."""
-    made_from = getattr(model, "metadata_", {}).get("data", {})
-    if made_from.get("sha256") != rows.sha256:
-        return rows
-    held_out = getattr(model, "metadata_", {}).get("held_out")
-    if not held_out:
-        return replace(rows, which="the rows it was trained on", seen=True)
-    _, test, digest = split_rows(rows, float(held_out["fraction"]), int(held_out["seed"]))
-    if digest != held_out["sha256"]:
-        raise ValueError(
-            "the rows held out from training cannot be told any more: this version of "
-            "scikit-learn splits otherwise; audit on a file of rows the model has not seen"
-        )
-    return test
-
-
-def training_rows(model: Any, rows: Rows) -> Rows | None:
-    """Of the file that the model was trained from, the rows it was trained on; else None."""
-    made_from = getattr(model, "metadata_", {}).get("data", {})
-    held_out = getattr(model, "metadata_", {}).get("held_out")
-    if made_from.get("sha256") != rows.sha256:
-        return None
-    if not held_out:
-        return rows
-    return split_rows(rows, float(held_out["fraction"]), int(held_out["seed"]))[0]

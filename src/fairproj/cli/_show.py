@@ -9,7 +9,7 @@ from fairproj.cli._common import NOT_MET, UNDECIDED, say, show_table
 
 def show_audit(content: dict[str, Any]) -> None:
     """Rates, gaps and what they mean."""
-    interval = f"{content['confidence']:.0%} interval"
+    interval = f"{100 * content['confidence']:g} % interval"
     show_table(
         "Rates by group",
         ["rate", "group", "rows", "value", interval],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import shlex
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +23,7 @@ from fairproj.cli._common import (
     show_table,
     typed_command,
 )
+from fairproj.cli._record import Record
 from fairproj.cli._rows import Question, Rows, read_rows, split_rows
 from fairproj.cli._show import show_audit
 from fairproj.report import Source, summary
@@ -118,7 +119,7 @@ def train(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([output], force)
+    refuse_to_overwrite([output], force, [data])
     if not 0 <= test_size < 1:
         raise ValueError(f"--test-size {test_size:g} must lie between 0 and 1")
     asked = Question(label, sensitive, positive, drop, use_sensitive)
@@ -127,7 +128,7 @@ def train(
         show_data(rows, asked)
     training, test, digest = rows, None, ""
     if test_size:
-        training, test, digest = split_rows(rows, test_size, seed)
+        training, test, digest = split_rows(rows, asked, test_size, seed)
     template = FairProjClassifier(
         constraint.constraint,
         epsilon,
@@ -146,19 +147,25 @@ def train(
         template.set_params(verbose=not as_json)
         model = template.fit(training.X, training.y, sensitive_features=training.groups)
     else:
-        model, choice = _chosen(template, training, max_gap, constraint, rule, nearest, as_json)
-    metadata = {
-        "question": asdict(asked),
-        "data": {"name": data.name, "sha256": rows.sha256, "rows": len(rows.y)},
-        "kinds": rows.kinds,
-        "held_out": {"fraction": test_size, "seed": seed, "sha256": digest} if test_size else None,
-        "metric": constraint.value,
-        "max_gap": epsilon if max_gap is None else max_gap,
-        "choice": choice,
-        "command": typed_command(),
-    }
-    model.save(output, metadata=metadata)
-    _tell(model, test, constraint.value, metadata, output, data, as_json)
+        quiet = as_json
+        chooser = _chooser(template, max_gap, constraint, rule, nearest, jobs, quiet)
+        chooser.fit(training.X, training.y, sensitive_features=training.groups)
+        model, choice = chooser.best_estimator_, _told(chooser)
+    aimed_at = max_gap
+    if max_gap is None and enforce is Enforce.classifier:
+        aimed_at = epsilon
+    record = Record(
+        asked,
+        {"name": data.name, "sha256": rows.sha256, "rows": len(rows.y)},
+        rows.kinds,
+        {"fraction": test_size, "seed": seed, "sha256": digest} if test_size else None,
+        constraint.value,
+        aimed_at,
+        choice,
+        typed_command(),
+    )
+    model.save(output, metadata=record.to_metadata())
+    _tell(model, test, record, output, data, as_json)
     if choice and not choice["met"]:
         raise typer.Exit(3)
 
@@ -180,44 +187,45 @@ def show_data(rows: Rows, asked: Question) -> None:
     show_table("Groups", ["group", "rows"], zip(names, map("{:,}".format, sizes), strict=True))
 
 
-def _chosen(
+def _chooser(
     template: FairProjClassifier,
-    training: Rows,
     max_gap: float,
     constraint: Gap,
     rule: Rule,
     nearest: bool,
+    jobs: int,
     quiet: bool,
-) -> tuple[FairProjClassifier, dict[str, Any]]:
-    chooser = FairProjClassifierCV(
+) -> FairProjClassifierCV:
+    return FairProjClassifierCV(
         max_gap,
         constraint.value,
         estimator=template.set_params(n_jobs=1),
         rule=rule.value,
         if_none="nearest" if nearest else "raise",
-        n_jobs=-1,
+        n_jobs=jobs,
         verbose=not quiet,
     )
-    chooser.fit(training.X, training.y, sensitive_features=training.groups)
+
+
+def _told(chooser: FairProjClassifierCV) -> dict[str, Any]:
+    """The choice as plain values."""
     table = chooser.table_.astype(object).where(chooser.table_.notna(), None)
-    choice = {
+    return {
         **chooser.best_params_,
-        "metric": constraint.value,
-        "scoring": "accuracy",
-        "rule": rule.value,
-        "max_gap": max_gap,
+        "metric": chooser.metric,
+        "scoring": chooser.scoring,
+        "rule": chooser.rule,
+        "max_gap": chooser.max_gap,
         "met": chooser.met_,
         "reason": chooser.reason_,
         "table": table.to_dict("records"),
     }
-    return chooser.best_estimator_, choice
 
 
 def _tell(
     model: FairProjClassifier,
     test: Rows | None,
-    metric: str,
-    metadata: dict[str, Any],
+    record: Record,
     output: Path,
     data: Path,
     as_json: bool,
@@ -229,15 +237,15 @@ def _tell(
             test.X,
             test.y,
             test.groups,
-            metric=metric,
-            max_gap=metadata["max_gap"],
-            source=Source(metadata["data"]["name"], test.which, False),
+            metric=record.metric,
+            max_gap=record.max_gap,
+            source=Source(data.name, test.which, False),
         )
     if as_json:
         print_json(
             {
                 "model": str(output),
-                "choice": metadata["choice"],
+                "choice": record.choice,
                 "rounds": model.certificate_.n_rounds,
                 "certificate": model.certificate_.to_dict(),
                 "held_out": content
@@ -245,10 +253,11 @@ def _tell(
             }
         )
         return
-    if metadata["choice"]:
-        say(f"Chosen: {metadata['choice']['reason']}.")
+    if record.choice:
+        say(f"Chosen: {record.choice['reason']}.")
     show_table(model.certificate_.title, ["", ""], model.certificate_.rows())
     if content:
         show_audit(content)
     say(f"Model: {output}")
-    say(f"Next: fairproj report {output} {data} -o report.html")
+    next_one = ["fairproj", "report", str(output), str(data), "-o", "report.html"]
+    say(f"Next: {shlex.join(next_one)}")

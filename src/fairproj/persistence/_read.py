@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fairproj._certificate import Certificate, ClosedLoopCertificate
 from fairproj._classifier import FairProjClassifier
 from fairproj._continuation import RunFacts
-from fairproj._features import FeatureEncoder
+from fairproj._features import FeatureEncoder, Learnt
 from fairproj._rounds import History, Round, StopReason
 from fairproj.engines import native
 from fairproj.engines.estimators import EstimatorEnsemble
@@ -285,12 +285,17 @@ def _features(found: Part, model: FairProjClassifier) -> None:
     if found.get("encoder") is None:
         return
     encoder = found.part("encoder")
-    encoder.only("columns", "categories", "had_missing")
+    encoder.only("columns", "categories", "truth_values", "had_missing")
     columns = encoder.scalars("columns")
     if len(columns) != n or names not in (None, columns):
         raise ModelFileError(f"features.encoder.columns must be the {n} columns of features.names")
-    had_missing = np.array(encoder.truths("had_missing", n), dtype=bool)
-    model._encoder = FeatureEncoder.from_learnt(columns, _categories(encoder, n), had_missing)
+    learnt = Learnt(
+        columns,
+        _categories(encoder, n),
+        encoder.truths("truth_values", n),
+        np.array(encoder.truths("had_missing", n), dtype=bool),
+    )
+    model._encoder = FeatureEncoder.from_learnt(learnt)
 
 
 def _categories(encoder: Part, n_columns: int) -> dict[int, NDArray[Any]]:

@@ -178,14 +178,15 @@ def _packed_features(model: FairProjClassifier) -> dict[str, Any]:
         "encoder": None,
     }
     if isinstance(model._ensemble, TreeEnsemble):
-        columns, categories, had_missing = model._encoder.learnt
+        learnt = model._encoder.learnt
         found["encoder"] = {
-            "columns": [_packed(name) for name in columns],
+            "columns": [_packed(name) for name in learnt.columns],
             "categories": [
                 {"column": position, **_packed_array(values)}
-                for position, values in categories.items()
+                for position, values in learnt.categories.items()
             ],
-            "had_missing": had_missing.tolist(),
+            "truth_values": learnt.truth_values,
+            "had_missing": learnt.had_missing.tolist(),
         }
     return found
 

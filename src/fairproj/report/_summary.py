@@ -111,7 +111,7 @@ def summary(
             "holds": bool(model.certificate_.holds),
         }
     content["asked"] = _asked(model, metric, max_gap, source)
-    content["verdict"] = verdict(content)
+    content["verdict"] = "undecided" if source.seen and max_gap is not None else verdict(content)
     content["summary"] = _words.sentences(content)
     content["caveats"] = _words.caveats(content, found.too_small, source.seen)
     return content
@@ -129,7 +129,8 @@ def verdict(content: Content) -> str:
 
 
 def _data(found: FairnessReport, labels: Any, positive: Any, source: Source) -> Content:
-    wide = found.rates.pivot_table(index="group", columns="rate", values="n", sort=False)
+    by_rate = {name: part.set_index("group")["n"] for name, part in found.rates.groupby("rate")}
+    sizes = by_rate["selection_rate"]
     groups = [
         {
             "group": str(group),
@@ -139,12 +140,13 @@ def _data(found: FairnessReport, labels: Any, positive: Any, source: Source) -> 
             "positive_share": float(positives / rows),
         }
         for group, rows, positives in zip(
-            wide.index, wide["selection_rate"], wide["true_positive_rate"], strict=True
+            sizes.index, sizes, by_rate["true_positive_rate"], strict=True
         )
     ]
     return {
         "name": source.data,
         "which": source.which,
+        "seen": source.seen,
         "rows": len(labels),
         "positive_label": str(positive),
         "groups": groups,

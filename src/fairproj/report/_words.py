@@ -38,49 +38,103 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
+def confidence_words(value: float) -> str:
+    """Never rounded up to certainty."""
+    return f"{100 * value:g} %"
+
+
 def sentences(content: dict[str, Any]) -> list[str]:
     """The summary, for a reader who knows no statistics."""
     target = content["target"]
     gap = next(row for row in content["gaps"] if row["gap"] == target["metric"])
     scores = {row["name"]: row["value"] for row in content["scores"]}
     data = content["data"]
-    found = [
+    accuracy = (
         f"Of {data['rows']:,} people{_which(data)}, the model labels "
         f"{percent(scores['accuracy'])} correctly; always saying the commoner label would be right "
         f"for {percent(scores['accuracy of the majority label'])}."
-    ]
-    if gap["estimate"] is None:
-        return [*found, f"The {target['name']} cannot be known: a group has no rows to measure it."]
-    found.append(
-        f"The {target['name']} was {points(gap['estimate'])}: highest for {gap['highest']}, lowest "
-        f"for {gap['lowest']}. From a sample of this size, the true gap lies between "
-        f"{points(gap['low'])} and {points(gap['high'])} with {content['confidence']:.0%} "
-        "confidence."
     )
-    limit = target["max_gap"]
+    missing = unmeasured(content)
+    if gap["estimate"] is None:
+        why = f": {', '.join(missing[:8])} has no rows to measure it" if missing else ""
+        return [accuracy, f"The {target['name']} cannot be known{why}."]
+    digits = _digits(gap["estimate"], target["max_gap"])
+    found = [accuracy, _measured(content, gap, digits)]
+    if missing:
+        found.append(
+            f"That is between the other groups: {', '.join(missing[:8])}{_more(missing)} could not "
+            "be measured for lack of rows, so the gap may be anything."
+        )
+    return [*found, _judged(content, gap, digits)]
+
+
+def _measured(content: dict[str, Any], gap: dict[str, Any], digits: int) -> str:
+    who = f"highest for {gap['highest']}, lowest for {gap['lowest']}"
+    if gap["estimate"] == 0:
+        who = "no difference between the groups"
+    said = f"The {content['target']['name']} was {points(gap['estimate'], digits)}: {who}."
+    if content["data"]["seen"]:
+        return said
+    return (
+        f"{said} From a sample of this size, the true gap lies between "
+        f"{points(gap['low'], digits)} and {points(gap['high'], digits)} with "
+        f"{confidence_words(content['confidence'])} confidence."
+    )
+
+
+def _judged(content: dict[str, Any], gap: dict[str, Any], digits: int) -> str:
+    limit = content["target"]["max_gap"]
+    if content["data"]["seen"]:
+        return (
+            "The model was trained on these rows, so nothing follows for other people: audit it on "
+            "rows it has not seen."
+        )
+    if limit is None:
+        return "No target was named, so nothing is judged here."
+    side = "within it" if gap["estimate"] <= limit else "above it"
     closing = {
         "met": "is met: the whole range is within it.",
         "not met": "is not met: the whole range is above it.",
         "undecided": f"can be neither confirmed nor ruled out from these rows: the measured gap is "
-        f"{_side(gap['estimate'], limit)}, but the range reaches to both sides. More rows would "
-        "narrow it.",
-    }
-    if limit is None:
-        return [*found, "No target was named, so nothing is judged here."]
-    return [*found, f"The target, at most {points(limit)}, {closing[content['verdict']]}"]
+        f"{side}, but the range reaches to both sides. More rows would narrow it.",
+    }[content["verdict"]]
+    return f"The target, at most {points(limit, digits)}, {closing}"
+
+
+def unmeasured(content: dict[str, Any]) -> list[str]:
+    """Groups without rows for a rate that the target gap compares."""
+    rates = {
+        "demographic_parity": ["selection_rate"],
+        "equal_opportunity": ["true_positive_rate"],
+        "false_positive_rate": ["false_positive_rate"],
+        "equalized_odds": ["true_positive_rate", "false_positive_rate"],
+    }[content["target"]["metric"]]
+    empty = [row["group"] for row in content["rates"] if row["rate"] in rates and row["n"] == 0]
+    return list(dict.fromkeys(empty))
 
 
 def _which(data: dict[str, Any]) -> str:
     return f" ({data['which']})" if data["which"] else ""
 
 
-def _side(gap: float, limit: float | None) -> str:
-    return "within it" if limit is None or gap <= limit else "above it"
+def _more(names: list[str], shown: int = 8) -> str:
+    return f" and {len(names) - shown} more" if len(names) > shown else ""
 
 
-def points(value: float) -> str:
+def _digits(gap: float, limit: float | None) -> int:
+    """Enough that a gap and a limit that differ are not printed alike, nor a limit as zero."""
+    if limit is None:
+        return 1
+    for digits in range(1, 6):
+        told_apart = gap == limit or points(gap, digits) != points(limit, digits)
+        if told_apart and (limit == 0 or points(limit, digits) != points(0.0, digits)):
+            return digits
+    return 6
+
+
+def points(value: float, digits: int = 1) -> str:
     """A gap for a general reader."""
-    return f"{100 * value:.1f} percentage points"
+    return f"{100 * value:.{digits}f} percentage points"
 
 
 def caveats(content: dict[str, Any], too_small: list[str], seen: bool | None) -> list[str]:
@@ -108,7 +162,7 @@ def caveats(content: dict[str, Any], too_small: list[str], seen: bool | None) ->
     if too_small:
         found.append(
             "Too few rows to say much about (fewer than 30 for some rate): "
-            f"{', '.join(too_small[:8])}."
+            f"{', '.join(too_small[:8])}{_more(too_small)}."
         )
     found += [
         "Labels are taken as the truth. If they were shaped by unequal treatment, equal error "
@@ -126,33 +180,40 @@ def caveats(content: dict[str, Any], too_small: list[str], seen: bool | None) ->
 
 def certificate(found: Certificate | ClosedLoopCertificate) -> list[str]:
     """The certificate in plain words."""
-    if isinstance(found, ClosedLoopCertificate):
-        gap = (
-            f"Training kept {found.n_rounds} of {found.n_rounds_run} rounds. On the "
-            f"{found.watched_on}, the gap that was steered is {points(found.gap)}, "
-            f"{'within' if found.gap <= found.epsilon else 'above'} the {points(found.epsilon)} "
-            "asked for."
+    parts = _closed_loop(found) if isinstance(found, ClosedLoopCertificate) else _weights(found)
+    if not found.holds:
+        parts.append(
+            "In the numbers of this run a statement that is a theorem did not hold: do not rely on "
+            "this certificate."
         )
-        loss = (
-            f"It is proved that the training loss is at most {found.bound_loss:.3g}; it is "
-            f"{found.exp_loss:.3g}, and the model errs on {percent(found.train_error)} of the "
-            "training rows."
+    return parts
+
+
+def _closed_loop(found: ClosedLoopCertificate) -> list[str]:
+    rounds = f"Training kept {found.n_rounds} of {found.n_rounds_run} rounds."
+    if not found.event:
+        rounds += " No gap was steered: nothing was compared."
+    else:
+        side = "within" if found.gap <= found.epsilon else "above"
+        rounds += (
+            f" On the {found.watched_on}, the gap that was steered is {points(found.gap)}, {side} "
+            f"epsilon, {points(found.epsilon)}."
         )
-        cost = (
-            "What fairness cost: the weights that learners were trained on differ from those that "
-            f"accuracy alone would choose by a distance of {found.mean_tv:.3f} on average, where 0 "
-            "is none and 1 is all."
-        )
-        return [gap, loss, cost]
+    if found.shortfall:
+        rounds += f" But {found.shortfall}."
+    cost = (
+        "What fairness cost: the weights that learners were trained on differ from those that "
+        f"accuracy alone would choose by a distance of {found.mean_tv:.3f} on average, where 0 "
+        "is none and 1 is all."
+    )
+    return [rounds, _proved(found.bound_loss, found), cost]
+
+
+def _weights(found: Certificate) -> list[str]:
     rounds = (
         f"Training ran {found.n_rounds} rounds. In {found.balanced_rounds} of them the groups "
         "balanced in the training weights as asked. That is a condition on training, not on the "
         "predictions."
-    )
-    bound = min(found.bound_edge, found.bound_tv, found.bound_cost)
-    loss = (
-        f"It is proved that the training loss is at most {bound:.3g}; it is {found.exp_loss:.3g}, "
-        f"and the model errs on {percent(found.train_error)} of the training rows."
     )
     cost = (
         "What fairness cost: on the weights that accuracy alone would choose, a learner's edge "
@@ -160,4 +221,15 @@ def certificate(found: Certificate | ClosedLoopCertificate) -> list[str]:
         "ones it was trained on (on average); the two differ by a distance of "
         f"{found.mean_tv:.3f}, where 0 is none and 1 is all."
     )
-    return [rounds, loss, cost]
+    bound = min(found.bound_edge, found.bound_tv, found.bound_cost)
+    return [rounds, _proved(bound, found), cost]
+
+
+def _proved(bound: float, found: Certificate | ClosedLoopCertificate) -> str:
+    said = (
+        f"the training loss is {found.exp_loss:.3g} (1 before training), and the model errs on "
+        f"{percent(found.train_error)} of the training rows."
+    )
+    if bound >= 1 - 1e-9:
+        return f"The proved bound on the training loss says nothing here; {said}"
+    return f"It is proved that the training loss is at most {bound:.3g}; in fact {said}"
