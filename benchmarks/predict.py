@@ -39,7 +39,8 @@ def main() -> None:
             lines += measured(f"{name}, {kind}", model, many)
     text = (
         "# Prediction\n\n`python benchmarks/predict.py`: raw scores of a million rows by "
-        "LightGBM's own `predict`, on the matrix it needs and on the data frame, and by the library's "
+        "LightGBM's own `predict`, on the matrix it needs and on the data frame, and by the "
+        "library's "
         f"`decision_function`, one thread, best of {REPEAT} in turns; and `fairproj predict --jobs "
         f"1` from Parquet to Parquet, {N_ROWS:,} rows, better of 2, which reads in a second thread "
         "while it predicts. The command's time is its own clock's, from opening the data to the "
