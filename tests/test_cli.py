@@ -383,6 +383,89 @@ def test_training_rows_meet_no_target(folder):
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("metric", "bogus"),
+        ("metric", "accuracy"),
+        ("held_out", {}),
+        ("held_out", {"fraction": 2, "seed": 0, "sha256": ""}),
+        ("choice", {"a": 1}),
+        ("max_gap", True),
+        ("question", {"label": 1}),
+        ("data", "adult"),
+    ],
+)
+def test_a_record_that_was_changed_is_no_record(folder, other, name, value):
+    found = load(other)
+    record = {**found.metadata_["fairproj train"], name: value}
+    path = folder / "changed.fairproj"
+    found.save(path, metadata={"fairproj train": record})
+    assert "name --label and --sensitive" in run("audit", path, folder / "s.csv", code=1).stderr
+    run("info", path)
+
+
+def test_truth_values_with_gaps_and_an_empty_first_line(folder):
+    frame = small(folder).drop(columns="id")
+    truth = np.where(np.arange(600) % 7 == 0, "", np.where(frame["x"] > 0, "true", "false"))
+    text = frame.assign(ok=truth).to_csv(index=False)
+    data = folder / "truth.csv"
+    data.write_text("\n" + text, "utf-8")
+    path = folder / "truth.fairproj"
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 5)
+    run("train", data, *asked, "-o", path)
+    run("audit", path, data)
+    run("predict", path, data, "-o", folder / "truth-out.csv")
+    run("report", path, data, "-o", folder / "truth.md", "--no-frontier")
+
+
+def test_groups_keep_their_names_where_the_model_sees_them(folder):
+    frame = small(folder).drop(columns="id")
+    frame["sex"] = np.where(frame["sex"] == "f", 1, 2)
+    frame.to_csv(folder / "numbers.csv", index=False)
+    path = folder / "numbers.fairproj"
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 5, "--use-sensitive")
+    run("train", folder / "numbers.csv", *asked, "-o", path)
+    found = json.loads(run("audit", path, folder / "numbers.csv", "--json").stdout)
+    assert [group["group"] for group in found["data"]["groups"]] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--max-gap", "0.2", "--epsilon", "0.9"], "give one of --max-gap and --epsilon"),
+        (["--rule", "upper"], "give --max-gap too"),
+        (["--nearest"], "give --max-gap too"),
+    ],
+)
+def test_options_that_contradict_each_other(folder, options, words):
+    data = folder / "german.csv"
+    assert words in run("train", data, *TRAIN, *options, "-o", folder / "no", code=1).stderr
+
+
+def test_enforce_restricts_what_is_chosen_from(folder):
+    path = folder / "restricted.fairproj"
+    options = ("--max-gap", 0.9, "--enforce", "distribution", "--rule", "upper")
+    run("train", folder / "german.csv", *TRAIN, *options, "-o", path)
+    choice = load(path).metadata_["fairproj train"]["choice"]
+    assert {row["enforce"] for row in choice["table"]} == {"distribution"}
+    run("report", path, folder / "german.csv", "-o", folder / "restricted.md")
+    text = (folder / "restricted.md").read_text("utf-8")
+    assert "come from one held-out part of the rows" in text
+    assert "means over folds" not in text
+
+
+def test_a_demo_that_fails_says_so(tmp_path, monkeypatch):
+    from fairproj.cli import _train
+
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_train, "read_rows", stop)
+    said = run("demo", "-o", tmp_path / "demo", code=130)
+    assert "Open" not in said.stdout
+
+
+@pytest.mark.parametrize(
     "metadata",
     [
         {"fairproj train": "by hand"},

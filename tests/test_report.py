@@ -97,7 +97,8 @@ def test_verdicts(gap, n, max_gap, verdict, words):
 def test_a_gap_that_cannot_be_known():
     y, groups = np.array([1, 0, 0, 0] * 20), np.array(["a", "a", "b", "b"] * 20)
     content = summary(None, None, y, groups, y_pred=y, max_gap=0.1)
-    assert "cannot be known" in content["summary"][-1]
+    assert "cannot be measured between all groups" in content["summary"][1]
+    assert "neither confirmed nor ruled out" in content["summary"][-1]
     assert content["verdict"] == "undecided"
     assert "unknown" in markdown(content)
 
@@ -106,11 +107,23 @@ def test_half_of_a_gap_is_no_gap():
     """Group b has no positives: equalized odds is not 0, but unknown."""
     y, groups = np.array([1, 0, 0, 0] * 20), np.array(["a", "a", "b", "b"] * 20)
     content = summary(None, None, y, groups, y_pred=y, metric="equalized_odds", max_gap=0.1)
-    assert "cannot be known: b has no rows" in content["summary"][-1]
+    assert "cannot be measured between all groups" in content["summary"][1]
+    assert "Without rows to measure it: b. With it the gap may be larger" in content["summary"][2]
     three = np.where(np.arange(80) % 4 == 1, "c", groups)
     content = summary(None, None, y, three, y_pred=y, metric="false_positive_rate")
     assert "no difference between the groups" in content["summary"][1]
-    assert "a could not be measured for lack of rows" in content["summary"][2]
+    assert "Without rows to measure it: a. With it" in content["summary"][2]
+
+
+def test_half_of_a_gap_can_be_too_much():
+    """Group b has no negatives, but true positive rates differ by nearly all."""
+    y = np.array([1, 0] * 100 + [1] * 200)
+    groups = np.repeat(["a", "b"], 200)
+    predicted = np.where(groups == "a", y, 0)
+    content = summary(None, None, y, groups, y_pred=predicted, metric="equalized_odds", max_gap=0.1)
+    assert content["verdict"] == "not met"
+    assert "It is at least" in content["summary"][1]
+    assert "is not met" in content["summary"][-1]
 
 
 def test_rounding_makes_no_false_sentence():

@@ -5,7 +5,6 @@ Apart from the frontier because it decides, and says how sure one can be of the 
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -36,6 +35,7 @@ from fairproj._validation import (
     check_weights,
     split_sensitive_columns,
 )
+from fairproj._versions import versions
 from fairproj.audit import gap_upper_bound
 
 WAYS = ("classifier", "distribution")
@@ -548,13 +548,12 @@ class _Measure:
 
 def _key(data: _Data, measure: _Measure) -> str:
     """What kept results depend on beside the template, the split and epsilon."""
-    try:
-        return str(joblib.hash((data, measure)))
-    except pickle.PicklingError:
+    if not isinstance(measure.scoring, str):
         raise ValueError(
-            "memory= needs a scoring that can be stored: a name, or a function of a module, not a "
-            "lambda"
-        ) from None
+            "memory= needs a scoring by name, such as 'accuracy': that a function was changed "
+            "since cannot be told"
+        )
+    return str(joblib.hash((data, measure, versions())))
 
 
 def _try(

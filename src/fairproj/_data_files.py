@@ -178,10 +178,10 @@ class DataFile:
         if not head.strip():
             raise DataFileError(f"{self.path} is empty; give a table with a line of column names")
         text = _decoded(head)
-        found = {
-            delimiter: next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-            for delimiter in _DELIMITERS
-        }
+        found = {}
+        for delimiter in _DELIMITERS:
+            records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            found[delimiter] = next(filter(None, records))  # pyarrow skips empty lines too
         best = max(_DELIMITERS, key=lambda delimiter: len(found[delimiter]))
         return best, found[best]
 
@@ -305,6 +305,10 @@ def kind_of(arrow_type: Any) -> str:
         if is_of(arrow_type):
             return name
     return str(arrow_type)
+
+
+def is_text(arrow_type: Any) -> bool:
+    return arrow_type is not None and kind_of(arrow_type) == "text"
 
 
 def column_types(

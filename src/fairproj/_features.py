@@ -62,7 +62,7 @@ class FeatureEncoder:
             frame = nw.from_native(X, eager_only=True)
             self._names: list[Any] = list(frame.columns)
             self._categories = self._learn_frame(frame)
-            self._truths = [frame[:, at].dtype == nw.Boolean for at in range(len(self._names))]
+            self._truths = [_is_truth(frame[:, at]) for at in range(len(self._names))]
             matrix = self._frame_matrix(frame)
         else:
             matrix = _csr_matrix(X)
@@ -253,6 +253,14 @@ def _is_categorical(series: nw.Series[Any]) -> bool:
         return False
     values = series.to_pandas().dropna()
     return bool(values.map(lambda value: isinstance(value, str)).all()) and len(values) > 0
+
+
+def _is_truth(series: nw.Series[Any]) -> bool:
+    """Truth values; pandas keeps those with gaps as objects."""
+    if series.dtype != nw.Object:
+        return bool(series.dtype == nw.Boolean)
+    values = series.to_pandas().dropna()
+    return len(values) > 0 and bool(values.map(lambda value: isinstance(value, bool)).all())
 
 
 def _plain(series: nw.Series[Any]) -> pd.Series:

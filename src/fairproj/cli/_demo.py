@@ -38,6 +38,8 @@ def demo(
         again = [*line, "--force"] if force else line
         say(f"$ {shlex.join(['fairproj', *again])}")
         with as_typed(again):
-            get_command(app).main(again, standalone_mode=False)
+            code = get_command(app).main(again, standalone_mode=False)
+        if code:
+            raise typer.Exit(code)
         say()
     say(f"Open {page} in a browser.")

@@ -43,8 +43,9 @@ def info(
 
 
 def _reason(record: Record | None) -> str:
-    choice = record.choice if record else None
-    return str(choice.get("reason")) if choice else "it was not chosen: epsilon was given"
+    if record is None:
+        return "not said"
+    return str(record.choice["reason"]) if record.choice else "epsilon was given"
 
 
 def _is_plain(value: Any) -> bool:

@@ -6,30 +6,18 @@ is used.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from fairproj._data_files import column_types
+from fairproj._path import GAPS
 from fairproj.cli._rows import Question, Rows, split_rows
+from fairproj.report._summary import WAYS
 
 KEY = "fairproj train"
-_FORM: dict[str, Any] = {
-    "question": dict,
-    "data": dict,
-    "kinds": dict,
-    "held_out": dict | None,
-    "metric": str,
-    "max_gap": float | int | None,
-    "choice": dict | None,
-    "command": str,
-}
-_QUESTION: dict[str, Any] = {
-    "label": str,
-    "sensitive": list,
-    "positive": str | None,
-    "dropped": list | None,
-    "use_sensitive": bool,
-}
+_CANDIDATE = ("score", "score_se", "gap", "gap_se", "epsilon")
 
 
 @dataclass(frozen=True)
@@ -83,16 +71,78 @@ class Record:
 def record_of(model: Any) -> Record | None:
     """What is noted in the model's metadata; None where it is not, or not in the expected form."""
     found: Any = getattr(model, "metadata_", {}).get(KEY)
-    if not _has_form(found, _FORM) or not _has_form(found["question"], _QUESTION):
+    if not _is_dict(found, Record) or not _is_dict(found["question"], Question):
         return None
-    return Record(**{**found, "question": Question(**found["question"])})
+    record = Record(**{**found, "question": Question(**found["question"])})
+    return record if _is_right(record) else None
 
 
-def _has_form(found: Any, form: dict[str, Any]) -> bool:
+def _is_dict(found: Any, kind: Any) -> bool:
+    return isinstance(found, dict) and set(found) == {field.name for field in fields(kind)}
+
+
+def _is_right(record: Record) -> bool:
+    asked, data, choice = record.question, record.data, record.choice
+    return (
+        isinstance(asked.label, str)
+        and _are_texts(asked.sensitive)
+        and len(asked.sensitive) > 0
+        and (asked.positive is None or isinstance(asked.positive, str))
+        and (asked.dropped is None or _are_texts(asked.dropped))
+        and isinstance(asked.use_sensitive, bool)
+        and isinstance(data, dict)
+        and isinstance(data.get("name"), str)
+        and isinstance(record.kinds, dict)
+        and record.metric in GAPS
+        and (record.max_gap is None or _is_number(record.max_gap, 0, 1))
+        and isinstance(record.command, str)
+        and (record.held_out is None or _is_held_out(record.held_out))
+        and (choice is None or _is_choice(choice))
+    )
+
+
+def _are_texts(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(text, str) for text in found)
+
+
+def _is_number(found: Any, low: float, high: float) -> bool:
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return is_number and low <= found <= high
+
+
+def _is_held_out(found: Any) -> bool:
     return (
         isinstance(found, dict)
-        and set(found) == set(form)
-        and all(isinstance(found[name], kind) for name, kind in form.items())
+        and set(found) == {"fraction", "seed", "sha256"}
+        and _is_number(found["fraction"], 1e-9, 1 - 1e-9)
+        and isinstance(found["seed"], int)
+        and _is_number(found["seed"], 0, 2**32 - 1)
+        and isinstance(found["sha256"], str)
+    )
+
+
+def _is_choice(found: Any) -> bool:
+    return (
+        isinstance(found, dict)
+        and found.get("enforce") in WAYS
+        and found.get("metric") in GAPS
+        and _is_number(found.get("epsilon"), 0, np.inf)
+        and all(isinstance(found.get(name), str) for name in ("scoring", "reason", "rule"))
+        and isinstance(found.get("table"), list)
+        and all(map(_is_candidate, found["table"]))
+    )
+
+
+def _is_candidate(row: Any) -> bool:
+    """A line of a chooser's table; standard errors may be missing."""
+    return (
+        isinstance(row, dict)
+        and row.get("enforce") in WAYS
+        and all(
+            _is_number(row.get(name), -np.inf, np.inf)
+            or (name.endswith("_se") and row.get(name) is None)
+            for name in _CANDIDATE
+        )
     )
 
 

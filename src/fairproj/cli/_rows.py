@@ -13,7 +13,7 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj._data_files import DataFile, check_columns
+from fairproj._data_files import DataFile, check_columns, is_text
 from fairproj._validation import listing
 from fairproj.selection import fair_train_test_split
 
@@ -48,7 +48,7 @@ TestSize = Annotated[
         "trains on all rows."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of the choice of rows to hold out.", min=0)]
+Seed = Annotated[int, typer.Option(help="Of every choice of rows to hold out.", min=0)]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,9 @@ def read_rows(
 ) -> Rows:
     """Everything that the question names; by default all other columns are features."""
     file = DataFile.of(path)
-    frame, kinds = file.frame(types)
+    # Groups keep the names they have in the file, where the model reads the column as a number.
+    numbers = {name for name in asked.sensitive if not is_text((types or {}).get(name))}
+    frame, kinds = file.frame({n: t for n, t in (types or {}).items() if n not in numbers})
     named = [asked.label, *asked.sensitive, *(features or asked.dropped or [])]
     check_columns(path, list(frame.columns), named)
     if asked.label in asked.sensitive:

@@ -77,26 +77,28 @@ def train(
         Gap, typer.Option(help="Which rates must be alike across groups.")
     ] = Gap.equal_opportunity,
     epsilon: Annotated[
-        float, typer.Option(help="The largest gap allowed in training.", min=0, max=1)
-    ] = 0.05,
+        float | None,
+        typer.Option(help="The largest gap allowed in training; by default 0.05.", min=0, max=1),
+    ] = None,
     enforce: Annotated[
-        Enforce,
+        Enforce | None,
         typer.Option(
-            help="What epsilon bounds: the classifier's own gap, or the imbalance of the training "
-            "weights (the paper's surrogate)."
+            help="What epsilon bounds: the classifier's own gap (the default), or the imbalance "
+            "of the training weights (the paper's surrogate)."
         ),
-    ] = Enforce.classifier,
+    ] = None,
     max_gap: Annotated[
         float | None,
         typer.Option(help="Choose epsilon and enforce such that this is met.", min=0, max=1),
     ] = None,
     rule: Annotated[
-        Rule,
+        Rule | None,
         typer.Option(
             help="Of --max-gap: mean gap of the folds plus a standard error, an exact upper "
-            "bound on rows held out from training (wrong at most once in ten), or the mean alone."
+            "bound on rows held out from training (wrong at most once in ten), or the mean alone; "
+            "by default one_se."
         ),
-    ] = Rule.one_se,
+    ] = None,
     nearest: Annotated[
         bool,
         typer.Option("--nearest", help="If no model meets --max-gap, keep the nearest; exit 3."),
@@ -122,6 +124,10 @@ def train(
     refuse_to_overwrite([output], force, [data])
     if not 0 <= test_size < 1:
         raise ValueError(f"--test-size {test_size:g} must lie between 0 and 1")
+    if max_gap is not None and epsilon is not None:
+        raise ValueError("--max-gap chooses epsilon: give one of --max-gap and --epsilon")
+    if max_gap is None and (rule is not None or nearest):
+        raise ValueError("--rule and --nearest say how --max-gap is met: give --max-gap too")
     asked = Question(label, sensitive, positive, drop, use_sensitive)
     rows = read_rows(data, asked)
     if not as_json:
@@ -131,8 +137,8 @@ def train(
         training, test, digest = split_rows(rows, asked, test_size, seed)
     template = FairProjClassifier(
         constraint.constraint,
-        epsilon,
-        enforce=enforce.value,
+        0.05 if epsilon is None else epsilon,
+        enforce=(enforce or Enforce.classifier).value,
         n_estimators=rounds,
         max_depth=depth,
         max_leaf_nodes=leaves,
@@ -148,12 +154,15 @@ def train(
         model = template.fit(training.X, training.y, sensitive_features=training.groups)
     else:
         quiet = as_json
-        chooser = _chooser(template, max_gap, constraint, rule, nearest, jobs, quiet)
+        chooser = _chooser(template, max_gap, constraint, rule or Rule.one_se, nearest, jobs, quiet)
+        if enforce is not None:
+            chooser.set_params(enforce=enforce.value)
+        chooser.set_params(random_state=seed)
         chooser.fit(training.X, training.y, sensitive_features=training.groups)
         model, choice = chooser.best_estimator_, _told(chooser)
     aimed_at = max_gap
-    if max_gap is None and enforce is Enforce.classifier:
-        aimed_at = epsilon
+    if max_gap is None and template.enforce == Enforce.classifier.value:
+        aimed_at = template.epsilon
     record = Record(
         asked,
         {"name": data.name, "sha256": rows.sha256, "rows": len(rows.y)},

@@ -54,16 +54,22 @@ def sentences(content: dict[str, Any]) -> list[str]:
         f"{percent(scores['accuracy'])} correctly; always saying the commoner label would be right "
         f"for {percent(scores['accuracy of the majority label'])}."
     )
-    missing = unmeasured(content)
+    digits = _digits(target["max_gap"], gap["estimate"], gap["low"], gap["high"])
+    found = [accuracy]
     if gap["estimate"] is None:
-        why = f": {', '.join(missing[:8])} has no rows to measure it" if missing else ""
-        return [accuracy, f"The {target['name']} cannot be known{why}."]
-    digits = _digits(gap["estimate"], target["max_gap"])
-    found = [accuracy, _measured(content, gap, digits)]
+        found.append(f"The {target['name']} cannot be measured between all groups.")
+        if gap["low"] > 0 and not data["seen"]:
+            found[-1] += (
+                f" It is at least {points(gap['low'], digits)} with "
+                f"{confidence_words(content['confidence'])} confidence."
+            )
+    else:
+        found.append(_measured(content, gap, digits))
+    missing = unmeasured(content)
     if missing:
         found.append(
-            f"That is between the other groups: {', '.join(missing[:8])}{_more(missing)} could not "
-            "be measured for lack of rows, so the gap may be anything."
+            f"Without rows to measure it: {', '.join(missing[:8])}{_more(missing)}. With "
+            f"{'them' if len(missing) > 1 else 'it'} the gap may be larger, up to 100 points."
         )
     return [*found, _judged(content, gap, digits)]
 
@@ -91,12 +97,15 @@ def _judged(content: dict[str, Any], gap: dict[str, Any], digits: int) -> str:
         )
     if limit is None:
         return "No target was named, so nothing is judged here."
-    side = "within it" if gap["estimate"] <= limit else "above it"
+    side = "the range reaches to both sides"
+    if gap["estimate"] is not None:
+        where = "within it" if gap["estimate"] <= limit else "above it"
+        side = f"the measured gap is {where}, but {side}"
     closing = {
         "met": "is met: the whole range is within it.",
         "not met": "is not met: the whole range is above it.",
-        "undecided": f"can be neither confirmed nor ruled out from these rows: the measured gap is "
-        f"{side}, but the range reaches to both sides. More rows would narrow it.",
+        "undecided": f"can be neither confirmed nor ruled out from these rows: {side}. More rows "
+        "would narrow it.",
     }[content["verdict"]]
     return f"The target, at most {points(limit, digits)}, {closing}"
 
@@ -121,13 +130,16 @@ def _more(names: list[str], shown: int = 8) -> str:
     return f" and {len(names) - shown} more" if len(names) > shown else ""
 
 
-def _digits(gap: float, limit: float | None) -> int:
-    """Enough that a gap and a limit that differ are not printed alike, nor a limit as zero."""
+def _digits(limit: float | None, *gaps: float | None) -> int:
+    """Enough that what differs from the limit is not printed like it, nor a limit as zero."""
     if limit is None:
         return 1
+    apart = [gap for gap in gaps if gap is not None and gap != limit]
     for digits in range(1, 6):
-        told_apart = gap == limit or points(gap, digits) != points(limit, digits)
-        if told_apart and (limit == 0 or points(limit, digits) != points(0.0, digits)):
+        shown = points(limit, digits)
+        if all(points(gap, digits) != shown for gap in apart) and (
+            limit == 0 or shown != points(0.0, digits)
+        ):
             return digits
     return 6
 
@@ -171,9 +183,11 @@ def caveats(content: dict[str, Any], too_small: list[str], seen: bool | None) ->
         "compared, or about single persons.",
     ]
     if content["frontier"] is not None:
+        folds = any(point["gap_se"] is not None for point in content["frontier"]["points"])
+        source = "are means over folds" if folds else "come from one held-out part of the rows"
         found.append(
-            "Points of the frontier are means over folds. Picking the best of many makes it look "
-            "better than it is."
+            f"Points of the frontier {source}. Picking the best of many makes it look better than "
+            "it is."
         )
     return found
 
@@ -195,9 +209,10 @@ def _closed_loop(found: ClosedLoopCertificate) -> list[str]:
         rounds += " No gap was steered: nothing was compared."
     else:
         side = "within" if found.gap <= found.epsilon else "above"
+        digits = _digits(found.epsilon, found.gap)
         rounds += (
-            f" On the {found.watched_on}, the gap that was steered is {points(found.gap)}, {side} "
-            f"epsilon, {points(found.epsilon)}."
+            f" On the {found.watched_on}, the gap that was steered is "
+            f"{points(found.gap, digits)}, {side} epsilon, {points(found.epsilon, digits)}."
         )
     if found.shortfall:
         rounds += f" But {found.shortfall}."
