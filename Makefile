@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
-demo: $(VENV)/.core  ## train on German Credit, audit, and write fairproj-demo/report.html
+demo: $(VENV)/.core  ## train on Adult, audit, and write fairproj-demo/report.html
 	@$(BIN)/fairproj demo --force
 
 test: $(VENV)/.dev lint  ## lint, types, import layers, then every test

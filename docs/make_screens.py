@@ -23,7 +23,8 @@ from fairproj.datasets import load_adult
 IMAGES = Path(__file__).parent / "images"
 WIDTH = 92
 COMMANDS = [
-    "fairproj train adult.csv --label income --sensitive sex --max-gap 0.05 -o model.fairproj",
+    "fairproj train adult.csv --label income --sensitive sex --drop fnlwgt "
+    "--max-gap 0.05 -o model.fairproj",
     "fairproj audit model.fairproj adult.csv --max-gap 0.05",
     "fairproj report model.fairproj adult.csv -o report.html",
 ]

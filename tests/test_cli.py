@@ -236,7 +236,7 @@ def test_demo(tmp_path):
     said = run("demo", "-o", tmp_path / "demo").stdout
     assert "report.html" in said
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
-    assert "german.csv is there already" in run("demo", "-o", tmp_path / "demo", code=1).stderr
+    assert "adult.csv is there already" in run("demo", "-o", tmp_path / "demo", code=1).stderr
     run("demo", "-o", tmp_path / "demo", "--force")
     page = (tmp_path / "demo" / "report.html").read_text("utf-8")
     assert "fairproj train" in page

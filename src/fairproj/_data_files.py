@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import difflib
 import gzip
 import hashlib
 import io
@@ -257,9 +258,9 @@ def _typed(table: Any, types: Mapping[str, Any]) -> Any:
 def check_columns(path: Path, present: Sequence[str], wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in present]
     if missing:
-        raise DataFileError(
-            f"{path} has no column {listing(missing)}; it has {listing(list(present), 12)}"
-        )
+        near = difflib.get_close_matches(missing[0], present, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {listing(list(present), 40)}"
+        raise DataFileError(f"{path} has no column {listing(missing)}; {hint}")
 
 
 @contextmanager
@@ -305,6 +306,15 @@ def kind_of(arrow_type: Any) -> str:
         if is_of(arrow_type):
             return name
     return str(arrow_type)
+
+
+def is_data_name(path: Path) -> bool:
+    """Whether a file's name is that of a table."""
+    try:
+        DataFile.of(path)
+    except DataFileError:
+        return False
+    return True
 
 
 def is_text(arrow_type: Any) -> bool:

@@ -14,6 +14,8 @@ _PACKAGES = (
     "lightgbm",
     "narwhals",
     "pandas",
+    "pyarrow",
+    "jinja2",
     "fairlearn",
     "matplotlib",
     "rich",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fairproj import load
+from fairproj._data_files import is_data_name
 from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, typed_command
 from fairproj.cli._record import Record, record_of, types_of
 from fairproj.cli._rows import Positive, Question, Rows, read_rows, refuse_missing
@@ -31,7 +32,12 @@ Predictions = Annotated[
 ]
 MaxGap = Annotated[float | None, typer.Option(help="The largest gap allowed.", min=0, max=1)]
 Confidence = Annotated[float, typer.Option(help="Of every interval.")]
-Metric = Annotated[Gap | None, typer.Option(help="The gap that --max-gap is about.")]
+Metric = Annotated[
+    Gap | None,
+    typer.Option(
+        help="The gap that --max-gap is about; by default the one the model was trained for."
+    ),
+]
 
 
 @app.command(
@@ -40,7 +46,8 @@ Metric = Annotated[Gap | None, typer.Option(help="The gap that --max-gap is abou
     "Of predictions from elsewhere: fairproj audit scored.csv --predictions predicted --label "
     "income --sensitive sex\n\n"
     "With --max-gap the exit code tells: 0 within it, 3 above it, 4 too few rows to tell. Of the "
-    "file that a model was trained from, the rows held out from training are taken."
+    "file that a model was trained from, the rows held out from training are taken.",
+    short_help="Rates and gaps of any model.",
 )
 @in_a_sentence
 def audit(
@@ -121,6 +128,8 @@ def _of_model(
 ) -> Audited:
     if len(files) != 2:
         raise ValueError("give a model file and a data file, or a data file with --predictions")
+    if is_data_name(files[0]) and not is_data_name(files[1]):
+        raise ValueError(f"{files[0]} is data: the model comes first, then the data")
     model = load(files[0])
     record = record_of(model)
     if record is None and (label is None or not sensitive):

@@ -11,11 +11,12 @@ from typer.main import get_command
 
 from fairproj._files import whole
 from fairproj.cli._common import Force, app, as_typed, in_a_sentence, refuse_to_overwrite, say
-from fairproj.datasets import load_german
+from fairproj.datasets import load_adult
 
 
 @app.command(
-    help="Train on German Credit, audit, and write a report: into the folder fairproj-demo."
+    help="Train on Adult, audit, and write a report: into the folder fairproj-demo.",
+    short_help="Everything once, on Adult.",
 )
 @in_a_sentence
 def demo(
@@ -24,13 +25,13 @@ def demo(
     ),
     force: Force = False,
 ) -> None:
-    data, model, page = (output / name for name in ("german.csv", "model.fairproj", "report.html"))
+    data, model, page = (output / name for name in ("adult.csv", "model.fairproj", "report.html"))
     output.mkdir(parents=True, exist_ok=True)
     refuse_to_overwrite([data, model, page], force)
-    german = load_german()
+    adult = load_adult()
     with whole(data) as partial:
-        german.frame.to_csv(partial, index=False)
-    asked = ["--label", str(german.target.name), "--sensitive", "sex", "--epsilon", "0.1"]
+        adult.frame.to_csv(partial, index=False)
+    asked = ["--label", "income", "--sensitive", "sex", "--drop", "fnlwgt", "--epsilon", "0.05"]
     for line in (
         ["train", str(data), *asked, "-o", str(model)],
         ["report", str(model), str(data), "-o", str(page)],

@@ -27,7 +27,8 @@ class Target(Enum):
 
 @app.command(
     help="Write the model for other programs: LightGBM's own text, or ONNX.\n\n"
-    "fairproj export model.fairproj --to onnx -o model.onnx"
+    "fairproj export model.fairproj --to onnx -o model.onnx",
+    short_help="LightGBM's text, or ONNX.",
 )
 @in_a_sentence
 def export(

@@ -32,7 +32,8 @@ from fairproj.selection import Frontier, fairness_frontier
 
 @app.command(
     help="Fit along epsilon with cross-validation: what a smaller gap costs in accuracy.\n\n"
-    "fairproj frontier adult.csv --label income --sensitive sex -o frontier.png"
+    "fairproj frontier adult.csv --label income --sensitive sex -o frontier.png",
+    short_help="What a smaller gap costs.",
 )
 @in_a_sentence
 def frontier(
@@ -108,7 +109,7 @@ def _show(content: dict[str, Any]) -> None:
 
     show_table(
         f"Accuracy and {content['gap_name']}",
-        ["what epsilon bounds", "epsilon", "accuracy", "gap", "on the frontier"],
+        ["what epsilon bounds", "epsilon", "accuracy", "gap", "best of its kind"],
         [
             [
                 point["series"],

@@ -13,7 +13,10 @@ from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, sh
 from fairproj.cli._record import Record, record_of
 
 
-@app.command(help="What a model file holds. Opening one never runs code from it.")
+@app.command(
+    help="What a model file holds. Opening one never runs code from it.",
+    short_help="What a model file holds.",
+)
 @in_a_sentence
 def info(
     model: Annotated[Path, typer.Argument(help="A file of fairproj train or model.save().")],

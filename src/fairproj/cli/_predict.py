@@ -16,7 +16,6 @@ from fairproj._validation import listing
 from fairproj.cli._common import (
     AsJson,
     Force,
-    Jobs,
     app,
     in_a_sentence,
     print_json,
@@ -30,7 +29,8 @@ from fairproj.cli._record import types_of
     help="Predict the label of each row of a file, of any size: it is read in chunks.\n\n"
     "fairproj predict model.fairproj new.parquet -o predicted.parquet --keep id\n\n"
     "The output has the columns named by --keep, 'prediction', and 'probability' of the positive "
-    "label. A file that is there is not replaced, and a run that is stopped leaves none."
+    "label. A file that is there is not replaced, and a run that is stopped leaves none.",
+    short_help="Predict the rows of a file.",
 )
 @in_a_sentence
 def predict(
@@ -42,7 +42,7 @@ def predict(
     keep: Annotated[
         list[str] | None, typer.Option(help="A column to copy into the output; may be repeated.")
     ] = None,
-    jobs: Jobs = -1,
+    jobs: Annotated[int, typer.Option(help="Threads; -1 is one for each core.")] = -1,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

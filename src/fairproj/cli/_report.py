@@ -52,7 +52,8 @@ FOLDS = 3
     help="Write a report: one page that opens offline, and the same as Markdown or JSON.\n\n"
     "fairproj report model.fairproj adult.csv -o report.html -o report.json --card card.md\n\n"
     "The kind of file follows from its name. For a model of fairproj train and the file it was "
-    "trained from, the frontier of accuracy and gap is drawn too (--no-frontier leaves it out)."
+    "trained from, the frontier of accuracy and gap is drawn too (--no-frontier leaves it out).",
+    short_help="A page, Markdown, JSON, a model card.",
 )
 @in_a_sentence
 def report(

@@ -13,7 +13,8 @@ from fairproj.cli._common import app, in_a_sentence
 @app.command(
     help="Run the paper's experiments: its tables and figures, ours beside the paper's.\n\n"
     "Finished fits are kept as they come. Stopped with Ctrl-C, the command goes on from there when "
-    "it is started again; started once more when all is done, it only draws."
+    "it is started again; started once more when all is done, it only draws.",
+    short_help="The paper's experiments.",
 )
 @in_a_sentence
 def reproduce(

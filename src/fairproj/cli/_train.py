@@ -26,8 +26,10 @@ from fairproj.cli._common import (
 from fairproj.cli._record import Record
 from fairproj.cli._rows import Question, Rows, read_rows, split_rows
 from fairproj.cli._show import show_audit
-from fairproj.report import Source, summary
+from fairproj.report import Source, certificate_words, summary
 from fairproj.selection import FairProjClassifierCV
+
+_MOST_SHOWN = 20
 
 
 class Enforce(Enum):
@@ -65,7 +67,8 @@ class Votes(Enum):
     "fairproj train adult.csv --label income --sensitive sex -o model.fairproj\n\n"
     "With --epsilon the gap is bounded on the training rows. With --max-gap, several epsilons are "
     "tried and the most accurate model is kept whose gap is within it: "
-    "fairproj train adult.csv --label income --sensitive sex --max-gap 0.05 -o model.fairproj"
+    "fairproj train adult.csv --label income --sensitive sex --max-gap 0.05 -o model.fairproj",
+    short_help="Train a model.",
 )
 @in_a_sentence
 def train(
@@ -193,7 +196,9 @@ def show_data(rows: Rows, asked: Question) -> None:
     show_table("Features, as read", ["kind", "columns", ""], table)
     sizes = rows.groups.value_counts(sort=False)
     names = [", ".join(map(str, key)) for key in sizes.index]
-    show_table("Groups", ["group", "rows"], zip(names, map("{:,}".format, sizes), strict=True))
+    shown = list(zip(names, map("{:,}".format, sizes), strict=True))[:_MOST_SHOWN]
+    title = "Groups" if len(sizes) <= _MOST_SHOWN else f"The first of {len(sizes)} groups"
+    show_table(title, ["group", "rows"], shown)
 
 
 def _chooser(
@@ -264,9 +269,13 @@ def _tell(
         return
     if record.choice:
         say(f"Chosen: {record.choice['reason']}.")
-    show_table(model.certificate_.title, ["", ""], model.certificate_.rows())
     if content:
         show_audit(content)
+        say()
+    say("Certificate of the training run (fairproj info has its numbers)")
+    for sentence in certificate_words(model.certificate_):
+        say(sentence)
+    say()
     say(f"Model: {output}")
     next_one = ["fairproj", "report", str(output), str(data), "-o", "report.html"]
     say(f"Next: {shlex.join(next_one)}")

@@ -19,9 +19,11 @@ from fairproj.report._summary import (
     frontier_of_choice,
     summary,
 )
+from fairproj.report._words import certificate as certificate_words
 
 __all__ = [
     "Source",
+    "certificate_words",
     "frontier_content",
     "frontier_of_choice",
     "html",

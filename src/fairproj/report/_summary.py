@@ -97,7 +97,7 @@ def summary(
         "reproduce": {
             "command": source.command,
             "sha256": source.sha256,
-            "versions": versions(),
+            "versions": {n: v for n, v in versions().items() if v != "not installed"},
         },
     }
     content["rates"] = [{**row, "name": _words.rate_name(row["rate"])} for row in content["rates"]]

@@ -105,7 +105,7 @@ def _judged(content: dict[str, Any], gap: dict[str, Any], digits: int) -> str:
         "met": "is met: the whole range is within it.",
         "not met": "is not met: the whole range is above it.",
         "undecided": f"can be neither confirmed nor ruled out from these rows: {side}. More rows "
-        "would narrow it.",
+        f"would narrow it; the smallest group has {gap['n_smallest']:,} that count.",
     }[content["verdict"]]
     return f"The target, at most {points(limit, digits)}, {closing}"
 
