@@ -98,7 +98,8 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         When no candidate meets the target: an error that says how near one came, or the nearest
         with a warning.
     memory : str or joblib.Memory, optional
-        A folder that keeps what is done, so that a fit that was interrupted can go on from there.
+        A folder that keeps what is done, so that a fit that was interrupted can go on from there;
+        for a ``scoring`` by name.
     n_jobs : int, optional
         Fits at a time. Results do not depend on it.
     random_state : int, RandomState or None, default=0
