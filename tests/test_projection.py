@@ -232,6 +232,17 @@ def test_one_slack_for_each_constraint_and_features_of_any_scale():
     np.testing.assert_allclose(scaled.mass, w.mass, atol=1e-9)
 
 
+def test_a_constraint_without_limit_is_no_constraint():
+    features = pair_features(3, EVENTS["odds"])
+    mass = np.random.default_rng(3).dirichlet(np.ones(len(features)))
+    some = np.arange(features.shape[1]) % 2 == 0
+    got = project(np.log(mass), features, np.where(some, 0.01, np.inf))
+    wanted = project(np.log(mass), features[:, some], np.full(some.sum(), 0.01))
+    assert wanted.kl > 0.01
+    np.testing.assert_allclose(got.mass, wanted.mass, atol=1e-9)
+    assert (got.multipliers[~some] == 0).all()
+
+
 def test_the_closed_form_solves_the_papers_quadratic():
     """(1-eps) P x^2 - eps N x - (1+eps) M = 0 with x = exp(-lam)."""
     plus, minus, none, epsilon = 0.6, 0.1, 0.3, 0.2

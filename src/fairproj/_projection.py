@@ -133,6 +133,7 @@ class Projector:
         self._scale = np.abs(self.features).max(axis=0, initial=0.0)
         self._scale[self._scale == 0] = 1.0
         self._keep = _independent(self.features / self._scale, self.epsilon)
+        self._keep &= self.epsilon < self._scale  # |<w, g>| <= max |g|: a wider slack asks nothing
 
     def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
         mass = np.exp(log_mass)
