@@ -178,8 +178,7 @@ class FeatureEncoder:
     def _warn_if_all_unknown(
         self, codes: NDArray[np.float64], series: nw.Series[Any], position: int
     ) -> None:
-        given = series.drop_nulls()
-        if np.isnan(codes).all() and len(given):
+        if np.isnan(codes).all() and len(given := series.drop_nulls()):
             warnings.warn(
                 f"column {self._names[position]!r} has no value known from training: found "
                 f"{listing(given.head(3).to_list())}, known are "
@@ -275,10 +274,13 @@ def _codes(values: pd.Series, categories: pd.Index[Any]) -> NDArray[np.float64]:
     """Positions among the categories; NaN for a missing or unknown value."""
     if isinstance(values.dtype, pd.CategoricalDtype):  # look up each category, not each row
         known = categories.astype(object).get_indexer(values.cat.categories.astype(object))
-        codes = np.append(known, -1)[values.cat.codes.to_numpy()].astype(float)
-    else:
-        codes = categories.get_indexer(pd.Index(values)).astype(float)
-    codes[codes < 0] = np.nan
+        return _as_codes(np.append(known, -1))[values.cat.codes.to_numpy()]
+    return _as_codes(categories.get_indexer(pd.Index(values)))
+
+
+def _as_codes(positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    codes = positions.astype(float)
+    codes[positions < 0] = np.nan
     return codes
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from scipy import stats
 from sklearn.pipeline import Pipeline
 
+from fairproj._difference import largest_difference_bound, largest_difference_low
 from fairproj._validation import Array, check_groups, split_sensitive_columns
 from fairproj.metrics import two_labels
 
@@ -62,27 +63,20 @@ def exact_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Array, 
 def gap_upper_bound(
     y: Any, y_pred: Any, sensitive_features: Any, gap: str, confidence: float, pos_label: Any = None
 ) -> float:
-    """A number that the gap is at most, with the given confidence.
+    """A number that the gap is at most, wrong with a chance of at most ``1 - confidence``.
 
-    Were the true gap larger, some rate p_a would exceed another p_b by more. One-sided exact bounds
-    of these two, at confidence ``sqrt(confidence)`` each, hold together with ``confidence``; the
-    largest ``high_a - low_b`` over all pairs (and, for equalized odds, both labels) is no smaller
-    than theirs. So one level does for any number of groups: nothing is said of all pairs at once.
-    Of a group without rows nothing is known: its rate is bounded by 0 and 1. Where both rates are
-    uncertain the bound is wider than it need be, and wrong less often than it may be.
+    The largest of the exact bounds of all pairs of groups (and, for equalized odds, both labels):
+    see `fairproj._difference`. Of a group without rows nothing is known: its rate may be anything.
 
     Every group to be compared must be among ``sensitive_features``.
     """
     y, y_pred, positive = two_labels(y, y_pred, pos_label)
     actual, predicted = (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)
     groups = check_groups(sensitive_features, len(actual), beside="y")
-    bound = 0.0
-    for name in _GAPS[gap]:
-        hits, rows = _counts(name, actual, predicted, groups)
-        low, high = exact_interval(hits, rows, 2 * np.sqrt(confidence) - 1)  # one-sided, both sides
-        apart = ~np.eye(len(rows), dtype=bool)
-        bound = np.subtract.outer(high, low)[apart].max(initial=bound)
-    return float(bound)
+    return max(
+        largest_difference_bound(*_counts(name, actual, predicted, groups), confidence)
+        for name in _GAPS[gap]
+    )
 
 
 @dataclass(frozen=True)
@@ -178,13 +172,13 @@ def fairness_report(
 ) -> FairnessReport:
     """Rates by group and gaps of a classifier on held-out rows, with exact intervals.
 
-    The interval of a rate is Clopper & Pearson's. A gap's interval follows from intervals of all
-    the rates that it compares, each at confidence ``confidence ** (1 / number of rates)``: groups
-    are different people, hence independent, and all of them hold together with ``confidence``. Then
-    the gap, largest less smallest rate, lies between the largest ``low_a - high_b`` (or 0) and the
-    largest ``high_a - low_b`` over pairs of groups. This is valid for any sample size and number of
-    groups, and wider than it need be. For equalized odds, true and false positive rates of all
-    groups are taken together.
+    The interval of a rate is Clopper & Pearson's. A gap's interval is made of exact bounds of the
+    differences between two groups, which are different people, hence independent. Its upper end
+    fails with at most half of ``1 - confidence``: the largest of the upper bounds of all pairs,
+    each at that level, since it is too small only if that of the pair which truly differs most is.
+    Its lower end fails with at most the other half: a lower bound of one pair, whichever looks
+    best, at that level divided by the number of ordered pairs. Both are valid for any sample size
+    and number of groups. For equalized odds, the pairs of both labels are taken together.
 
     Parameters
     ----------
@@ -243,8 +237,10 @@ def fairness_report(
         )
     counts = {name: _counts(name, actual, predicted, groups) for name in _RATES}
     rates = [_rate_rows(name, *counts[name], groups.names, confidence) for name in _RATES]
+    error = (1 - confidence) / 2
+    highs = {name: largest_difference_bound(*counts[name], 1 - error) for name in _RATES}
     gaps = [
-        _gap_row(name, [counts[r] for r in used], groups.names, confidence)
+        _gap_row(name, [counts[r] for r in used], groups.names, error, max(highs[r] for r in used))
         for name, used in _GAPS.items()
     ]
     return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
@@ -294,32 +290,24 @@ def _share(hits: Array, rows: Array) -> Array:
 
 
 def _gap_row(
-    name: str, counts: list[tuple[Array, Array]], groups: list[str], confidence: float
+    name: str, counts: list[tuple[Array, Array]], groups: list[str], error: float, high: float
 ) -> dict[str, Any]:
-    """The widest of one or more comparisons, with intervals that hold together."""
-    each = confidence ** (1 / (len(counts) * len(groups)))
+    """The widest of one or more comparisons; ``low`` fails with a chance of at most ``error``."""
+    n_pairs = len(counts) * len(groups) * (len(groups) - 1)
     found = []
     for hits, rows in counts:
         share = _share(hits, rows)
-        low, high = exact_interval(hits, rows, each)
-        apart = ~np.eye(len(groups), dtype=bool)
-        compared = (~np.isnan(share)).sum() > 1
-        top, bottom = (int(np.nanargmax(share)), int(np.nanargmin(share))) if compared else (0, 0)
-        found.append(
-            {
-                "estimate": share[top] - share[bottom] if compared else np.nan,
-                "low": np.subtract.outer(low, high)[apart].max(initial=0.0),
-                "high": np.subtract.outer(high, low)[apart].max(initial=0.0),
-                "highest": groups[top] if compared else "unknown",
-                "lowest": groups[bottom] if compared else "unknown",
-                "n_smallest": int(rows.min()),
-            }
-        )
-    widest = max(found, key=lambda entry: np.nan_to_num(entry["estimate"], nan=np.inf))
+        known = (~np.isnan(share)).sum() > 1
+        top, bottom = (int(np.nanargmax(share)), int(np.nanargmin(share))) if known else (0, 0)
+        gap = share[top] - share[bottom] if known else np.nan
+        found.append((gap, *((groups[top], groups[bottom]) if known else ("unknown", "unknown"))))
+    estimate, highest, lowest = max(found, key=lambda one: np.nan_to_num(one[0], nan=np.inf))
     return {
         "gap": name,
-        **widest,
-        "low": max(entry["low"] for entry in found),
-        "high": max(entry["high"] for entry in found),
-        "n_smallest": min(entry["n_smallest"] for entry in found),
+        "estimate": estimate,
+        "low": max(largest_difference_low(*each, 1 - error / n_pairs) for each in counts),
+        "high": high,
+        "highest": highest,
+        "lowest": lowest,
+        "n_smallest": int(min(rows.min() for _, rows in counts)),
     }

@@ -1,0 +1,215 @@
+"""An upper bound for the difference of two probabilities that holds at any sample size.
+
+Apart from `audit`, which says what to compare, because it is a piece of mathematics by itself.
+
+Two independent counts, x_a of n_a rows and x_b of n_b. The bound inverts a test (Buehler 1957): of
+all outcomes, those that speak for a difference no larger than the one seen does are
+
+    R = {(i, j) : T(i, j) <= T(x_a, x_b)},
+
+and a difference D is refuted where R is improbable whatever the rates are that differ by it:
+
+    p(D) = sup_{p_b in C} P(R; p_b + D, p_b) + gamma  <=  1 - confidence.
+
+C is Clopper & Pearson's interval of p_b at confidence 1 - gamma (Berger & Boos 1994). T is
+Newcombe's (1998) upper limit of the difference from Wilson's limits of the two rates, by itself not
+exact, but nearly so: outcomes are ranked by it, so that the exact bound is little wider.
+
+T rises with i and falls with j. (Wilson's lower limit l has 0 <= l' < 2, so that T's derivative in
+the rate of b, -1 + (p - l) (1 - l') / sqrt(... + (p - l)^2), is negative; likewise for a.)
+Therefore P(R) falls with p_a and rises with p_b. So the supremum over a short interval of p_b is
+bounded by p_a at its lower and p_b at its upper end; R has for every i a least j, which rises with
+i, so that a block of neighbouring i may be counted with the least j of its first; and p(D) falls
+with D. All rounding is upwards: nothing is left to a grid being fine enough.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+Array = NDArray[np.float64]
+
+FINE = (96, 192)  # cells of the rate p_b and blocks of the counts of a
+COARSE = (8, 24)  # often enough to tell that a pair does not matter
+GAMMA = 0.01  # as a share of 1 - confidence
+REACH = 5.0  # standard deviations of a count around its mean that are cut into blocks
+TIE = 1e-12
+PRECISE = 1e-6
+
+
+class Pair(NamedTuple):
+    """Hits and rows of two groups; the hits may be arrays of outcomes."""
+
+    hits_a: Any
+    n_a: int
+    hits_b: Any
+    n_b: int
+
+
+def difference_bound(pair: Pair, confidence: float) -> float:
+    """A number that p_a - p_b is at most, wrong with a chance of at most 1 - confidence.
+
+    Of a group without rows nothing is known but that its rate lies between 0 and 1.
+    """
+    if not pair.n_a or not pair.n_b:
+        return _one_rate_bound(pair, confidence)
+    return _Test(pair, confidence, *FINE).bound()
+
+
+def largest_difference_bound(hits: Array, rows: Array, confidence: float) -> float:
+    """A number that max_{a,b} (p_a - p_b) is at most, wrong with at most 1 - confidence.
+
+    The largest of the pairs' bounds, each at ``confidence``: it is too small only if that of the
+    pair which truly differs most is, so one level does for any number of groups.
+    """
+    pairs = _ordered(hits, rows)
+    unknown = [pair for pair in pairs if not pair.n_a or not pair.n_b]
+    bound = max((_one_rate_bound(pair, confidence) for pair in unknown), default=0.0)
+    z = float(special.ndtri(confidence))
+    ranked = [(float(_rank(pair, z)), pair) for pair in pairs if pair.n_a and pair.n_b]
+    for rank, pair in sorted(ranked, reverse=True):
+        if _far_below(bound, rank, pair, confidence):
+            continue
+        if _Test(pair, confidence, *COARSE).refutes(bound):
+            continue
+        test = _Test(pair, confidence, *FINE)
+        if not test.refutes(bound):
+            bound = test.bound()
+    return bound
+
+
+def largest_difference_low(hits: Array, rows: Array, confidence: float) -> float:
+    """A number that max_{a,b} (p_a - p_b) is at least, or 0.
+
+    The lower bound of the pair for which it seems largest. Since any pair may be that one, it is
+    wrong with a chance of at most 1 - confidence for each ordered pair: take that into account.
+    """
+    # p_a - p_b >= -(bound of p_b - p_a), so look for the pair with the least bound.
+    z = float(special.ndtri(confidence))
+    pairs = [pair for pair in _ordered(hits, rows) if pair.n_a and pair.n_b]
+    if not pairs:
+        return 0.0
+    least = min(pairs, key=lambda pair: float(_rank(pair, z)))
+    return max(0.0, -difference_bound(least, confidence))
+
+
+def _ordered(hits: Array, rows: Array) -> list[Pair]:
+    return [
+        Pair(int(hits[a]), int(rows[a]), int(hits[b]), int(rows[b]))
+        for a, b in permutations(range(len(rows)), 2)
+    ]
+
+
+def _far_below(bound: float, rank: float, pair: Pair, confidence: float) -> bool:
+    """Whether p(bound) <= 1 - confidence for certain.
+
+    T exceeds the difference of the rates seen, so R lies where that is at most ``rank``, of which
+    Hoeffding bounds the chance: exp(-2 (bound - rank)^2 / (1 / n_a + 1 / n_b)).
+    """
+    apart = max(bound - rank - TIE, 0.0)
+    chance = math.exp(-2 * apart**2 / (1 / pair.n_a + 1 / pair.n_b))
+    return chance <= (1 - GAMMA) * (1 - confidence)
+
+
+def _one_rate_bound(pair: Pair, confidence: float) -> float:
+    """The same where a group has no rows: its rate is as bad as can be."""
+    high = _upper_limit(pair.hits_a, pair.n_a, confidence)
+    low = 1 - _upper_limit(pair.n_b - pair.hits_b, pair.n_b, confidence)
+    return high - low
+
+
+def _upper_limit(hits: int, n: int, confidence: float) -> float:
+    """Clopper & Pearson's one-sided limit: P(at most ``hits``) = 1 - confidence."""
+    return float(special.betaincinv(hits + 1, n - hits, confidence)) if hits < n else 1.0
+
+
+class _Test:
+    """Which differences a pair of counts refutes.
+
+    Parameters
+    ----------
+    cells, blocks : int
+        Into how many parts C and the counts of a are cut: more, and the bound is nearer to exact.
+    """
+
+    def __init__(self, pair: Pair, confidence: float, cells: int, blocks: int) -> None:
+        if pair.n_a > pair.n_b:  # the same with (1 - p_b) - (1 - p_a): C is short for many rows
+            pair = Pair(pair.n_b - pair.hits_b, pair.n_b, pair.n_a - pair.hits_a, pair.n_a)
+        self._pair, self._error = pair, 1 - confidence
+        self._gamma = GAMMA * self._error
+        side = 1 - self._gamma / 2
+        lowest = 1 - _upper_limit(pair.n_b - pair.hits_b, pair.n_b, side)
+        highest = _upper_limit(pair.hits_b, pair.n_b, side)
+        edges = np.linspace(lowest, highest, cells + 1)
+        self._lower = edges[:-1]
+        z = float(special.ndtri(confidence))
+        reach = REACH * np.sqrt(pair.n_a) / 2
+        seen = float(_rank(pair, z))
+        first = pair.n_a * max(0.0, lowest + pair.hits_a / pair.n_a - pair.hits_b / pair.n_b)
+        last = pair.n_a * min(1.0, highest + max(seen, 0.0))
+        span = np.linspace(max(first - reach, 0), min(last + reach, pair.n_a), blocks)
+        self._starts = np.unique(np.append(0, span.astype(int)))
+        least = _least(self._starts, pair, z, seen + TIE)
+        self._in_region = _at_least(least, pair.n_b, edges[1:, None])
+
+    def p_value(self, difference: float) -> float:
+        """An upper bound of p(D); falls with D."""
+        possible = self._lower + difference <= 1
+        rate = np.maximum(self._lower[possible] + difference, 0.0)[:, None]
+        beyond = _at_least(self._starts, self._pair.n_a, rate)
+        mass = beyond - np.append(beyond[:, 1:], np.zeros((len(rate), 1)), axis=1)
+        chance = (mass * self._in_region[possible]).sum(axis=1)
+        return float(chance.max(initial=0.0) + self._gamma)
+
+    def refutes(self, difference: float) -> bool:
+        """Whether the true difference is smaller, at the confidence asked for."""
+        return self.p_value(difference) <= self._error
+
+    def bound(self) -> float:
+        """The least difference that is refuted; 1 if none is."""
+        if not self.refutes(1.0):
+            return 1.0
+        found: float = optimize.brentq(self._excess, -1.0, 1.0, xtol=PRECISE)
+        return min(found + 2 * PRECISE, 1.0)
+
+    def _excess(self, difference: float) -> float:
+        return float(np.log(self.p_value(difference) / self._error))
+
+
+def _rank(pair: Pair, z: float) -> Array:
+    """T: Newcombe's upper limit of p_a - p_b."""
+    rate_a, rate_b = pair.hits_a / pair.n_a, pair.hits_b / pair.n_b
+    above = _wilson(pair.hits_a, pair.n_a, z) - rate_a
+    below = _wilson(pair.n_b - pair.hits_b, pair.n_b, z) - (1 - rate_b)
+    rank: Array = rate_a - rate_b + np.hypot(above, below)
+    return rank
+
+
+def _wilson(hits: Any, n: int, z: float) -> Array:
+    """Wilson's upper limit of a rate; the lower is one less that of the misses."""
+    half = z * np.sqrt(hits * (n - hits) / n + z * z / 4)
+    limit: Array = (hits + z * z / 2 + half) / (n + z * z)
+    return limit
+
+
+def _least(starts: NDArray[np.int_], pair: Pair, z: float, seen: float) -> NDArray[np.int_]:
+    """The least count j of b with T(i, j) <= seen, for each count i of a; n_b + 1 if none has."""
+    low, high = np.zeros(len(starts), dtype=int), np.full(len(starts), pair.n_b + 1)
+    while (low < high).any():
+        middle = np.minimum((low + high) // 2, pair.n_b)
+        inside = (low < high) & (_rank(Pair(starts, pair.n_a, middle, pair.n_b), z) <= seen)
+        high = np.where(inside, middle, high)
+        low = np.where(inside, low, np.minimum(middle + 1, high))
+    return high
+
+
+def _at_least(count: NDArray[np.int_], n: int, rate: Array) -> Array:
+    """P(X >= count) for X binomial, I_rate(count, n - count + 1)."""
+    inner = special.betainc(np.clip(count, 1, n), np.clip(n - count + 1, 1, n), rate)
+    return np.where(count <= 0, 1.0, np.where(count > n, 0.0, inner))

@@ -1,0 +1,161 @@
+"""Bounds of differences: every outcome enumerated, scipy, simulation, and what the bound claims."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from fairproj._difference import (
+    COARSE,
+    FINE,
+    GAMMA,
+    Pair,
+    _rank,
+    _Test,
+    difference_bound,
+    largest_difference_bound,
+)
+
+counts = st.integers(1, 40).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@st.composite
+def pairs(draw):
+    return Pair(*draw(counts), *draw(counts))
+
+
+@pytest.mark.parametrize(("n_a", "n_b"), [(1, 1), (3, 9), (12, 5), (10, 10)])
+@pytest.mark.parametrize("confidence", [0.6, 0.9, 0.975])
+def test_it_is_wrong_as_rarely_as_it_says(n_a, n_b, confidence):
+    """The exact chance, summed over all outcomes, on a grid of true rates that its cells miss."""
+    bound = np.array(
+        [
+            [difference_bound(Pair(i, n_a, j, n_b), confidence) for j in range(n_b + 1)]
+            for i in range(n_a + 1)
+        ]
+    )
+    rates = np.append(np.linspace(0, 1, 47), [0.001, 0.999])
+    worst = 0.0
+    for a, b in product(rates, rates):
+        chance = np.outer(
+            stats.binom.pmf(np.arange(n_a + 1), n_a, a), stats.binom.pmf(np.arange(n_b + 1), n_b, b)
+        )
+        worst = max(worst, chance[bound < a - b].sum())
+    assert worst <= 1 - confidence
+    if min(n_a, n_b) >= 5:
+        assert worst > 0.7 * (1 - confidence), "a bound this cautious is not the one described"
+
+
+@settings(max_examples=40)
+@given(pairs(), st.sampled_from([0.8, 0.95]), st.floats(-0.9, 0.95))
+def test_p_value_against_plain_enumeration(pair, confidence, difference):
+    """From above, and near: every outcome and 4,001 rates of b, by scipy's binomial."""
+    hits_a, n_a, hits_b, n_b = pair
+    i, j = np.arange(n_a + 1)[:, None], np.arange(n_b + 1)[None, :]
+    z = stats.norm.ppf(confidence)
+    region = _rank(Pair(i, n_a, j, n_b), z) <= _rank(pair, z) + 1e-12
+    near = stats.binomtest(hits_b, n_b).proportion_ci(1 - GAMMA * (1 - confidence), "exact")
+    near_a = stats.binomtest(hits_a, n_a).proportion_ci(1 - GAMMA * (1 - confidence), "exact")
+
+    def plain(low, high):
+        b = np.linspace(low, high, 4001)
+        b = b[(b >= 0) & (b <= min(1, high)) & (b + difference <= 1)]
+        a = np.maximum(b + difference, 0)
+        chance = np.einsum(
+            "ki,ij,kj->k",
+            stats.binom.pmf(i.ravel(), n_a, a[:, None]),
+            region.astype(float),
+            stats.binom.pmf(j.ravel(), n_b, b[:, None]),
+        )
+        return chance.max(initial=0.0) + GAMMA * (1 - confidence)
+
+    if n_a > n_b:  # the interval of the rate with more rows
+        low = near_a.low - difference if near_a.low > 0 else 0.0
+        expected = plain(low, near_a.high - difference)
+    else:
+        expected = plain(near.low, near.high)
+    got = _Test(pair, confidence, *FINE).p_value(difference)
+    assert got >= expected - 1e-9
+    finer = _Test(pair, confidence, 2000, 2000).p_value(difference)
+    assert finer <= expected + 0.03
+    assert _Test(pair, confidence, *COARSE).p_value(difference) >= finer - 1e-12
+
+
+@given(pairs(), st.sampled_from([0.7, 0.95]))
+def test_outcomes_are_ranked_as_the_proof_needs(pair, confidence):
+    z = stats.norm.ppf(confidence)
+    i, j = np.arange(pair.n_a + 1)[:, None], np.arange(pair.n_b + 1)[None, :]
+    rank = _rank(Pair(i, pair.n_a, j, pair.n_b), z)
+    assert (np.diff(rank, axis=0) > 0).all()
+    assert (np.diff(rank, axis=1) < 0).all()
+    assert (rank >= i / pair.n_a - j / pair.n_b).all()
+
+
+@given(pairs(), st.sampled_from([0.8, 0.95]))
+def test_yes_and_no_may_be_swapped(pair, confidence):
+    """p_a - p_b = (1 - p_b) - (1 - p_a)."""
+    swapped = Pair(pair.n_b - pair.hits_b, pair.n_b, pair.n_a - pair.hits_a, pair.n_a)
+    if pair.n_a != pair.n_b:
+        same = difference_bound(swapped, confidence)
+        assert difference_bound(pair, confidence) == pytest.approx(same, abs=1e-5)
+
+
+@given(pairs())
+def test_more_confidence_and_more_hits_raise_it(pair):
+    bound = difference_bound(pair, 0.9)
+    assert -1 <= bound <= 1
+    assert bound > pair.hits_a / pair.n_a - pair.hits_b / pair.n_b or bound == 1
+    if pair.hits_a < pair.n_a:
+        assert difference_bound(pair._replace(hits_a=pair.hits_a + 1), 0.9) >= bound - 1e-5
+
+
+@pytest.mark.parametrize("n", [500, 40_000, 3_000_000])
+def test_for_many_rows_it_is_nearly_the_textbooks(n):
+    pair = Pair(int(0.55 * n), n, int(0.5 * 2 * n), 2 * n)
+    wide = np.sqrt(0.55 * 0.45 / n + 0.25 / (2 * n))
+    for confidence in (0.9, 0.975):
+        ratio = (difference_bound(pair, confidence) - 0.05) / (wide * stats.norm.ppf(confidence))
+        assert 0.99 < ratio < 1.1
+
+
+@pytest.mark.parametrize(("hits", "beyond"), [(250, 0.043), (450, 0.026)])
+def test_the_docs_figures(hits, beyond):
+    assert difference_bound(Pair(hits, 500, hits, 500), 0.9) == pytest.approx(beyond, abs=0.0005)
+
+
+def test_a_group_without_rows_may_have_any_rate():
+    high = stats.binomtest(3, 10, alternative="less").proportion_ci(0.9, "exact").high
+    low = stats.binomtest(3, 10, alternative="greater").proportion_ci(0.9, "exact").low
+    assert difference_bound(Pair(3, 10, 0, 0), 0.9) == pytest.approx(high)
+    assert difference_bound(Pair(0, 0, 3, 10), 0.9) == pytest.approx(1 - low)
+    assert difference_bound(Pair(0, 0, 0, 0), 0.9) == 1.0
+    found = largest_difference_bound(np.array([3, 0]), np.array([10, 0]), 0.9)
+    assert found == pytest.approx(max(high, 1 - low))
+
+
+@settings(max_examples=25)
+@given(st.lists(counts, min_size=2, max_size=6), st.sampled_from([0.8, 0.975]))
+def test_the_largest_is_that_of_all_pairs(groups, confidence):
+    hits, rows = (np.array(column) for column in zip(*groups, strict=True))
+    each = [
+        difference_bound(Pair(*groups[a], *groups[b]), confidence)
+        for a, b in product(range(len(groups)), repeat=2)
+        if a != b
+    ]
+    found = largest_difference_bound(hits, rows, confidence)
+    assert found == pytest.approx(max(0.0, *each), abs=1e-9)
+
+
+def test_hoeffdings_short_cut_leaves_nothing_out():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(50, 400, size=25)
+    hits = rng.binomial(rows, rng.uniform(0.1, 0.9, size=25))
+    best = max(
+        difference_bound(Pair(hits[a], rows[a], hits[b], rows[b]), 0.95)
+        for a in np.argsort(-hits / rows)[:6]
+        for b in np.argsort(hits / rows)[:6]
+    )
+    assert largest_difference_bound(hits, rows, 0.95) == pytest.approx(best, abs=1e-9)
