@@ -255,7 +255,7 @@ def test_demo(tmp_path):
             ["train", "{d}/german.csv", *TRAIN[2:], "--label", "age", "-o", "{d}/x"],
             "has 53 values",
         ),
-        (["train", "{d}/german.csv", *TRAIN, "--positive", "x", "-o", "{d}/x"], "is not a value"),
+        (["train", "{d}/german.csv", *TRAIN, "--positive", "x", "-o", "{d}/x"], "is not among"),
         (["train", "{d}/german.csv", *TRAIN, "--test-size", "2", "-o", "{d}/x"], "between 0 and 1"),
         (
             ["predict", "{d}/german.csv", "{d}/german.csv", "-o", "{d}/x.csv"],

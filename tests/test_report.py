@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fairproj import FairProjClassifier, fairness_report
 from fairproj.datasets import load_german
@@ -178,6 +180,42 @@ def test_any_classifier():
     content = summary(model, numbers, Y, SEX)
     assert content["certificate"] is None
     assert ["Model", "LogisticRegression"] in content["asked"]
+
+
+@pytest.mark.parametrize("pos_label", ["good", "bad"])
+def test_models_inside_others(pos_label):
+    """A chooser and a pipeline: the positive label, certificate and settings of what is inside."""
+    template = FairProjClassifier(n_estimators=5, pos_label=pos_label)
+    chooser = FairProjClassifierCV(0.9, estimator=template, epsilons=[0.1], cv=2)
+    numbers = X.select_dtypes("number")
+    piped = make_pipeline(StandardScaler(), template)
+    for outer, table in (
+        (chooser.fit(X, Y, sensitive_features=SEX), X),
+        (piped.fit(numbers, Y, fairprojclassifier__sensitive_features=SEX), numbers),
+    ):
+        content = summary(outer, table, Y, SEX)
+        assert content["data"]["positive_label"] == pos_label
+        assert sum(g["positives"] for g in content["data"]["groups"]) == (pos_label == Y).sum()
+        assert content["certificate"]["words"]
+        assert content["dynamics"]["rounds"] > 0
+        asked = dict(content["asked"])
+        assert "FairProjClassifier" in asked["Model"]
+        assert asked["Constraint in training"]
+    assert dict(summary(chooser, X, Y, SEX)["asked"])["How epsilon was chosen"] == chooser.reason_
+
+
+def test_a_frontier_is_of_the_gap_of_the_report(model):
+    frontier = fairness_frontier(
+        FairProjClassifier(n_estimators=5), X, Y, sensitive_features=SEX, epsilons=[0.1, 0.3], cv=2
+    )
+    with pytest.raises(ValueError, match="frontier is about equal_opportunity and the report"):
+        summary(
+            model, X, Y, SEX, metric="demographic_parity", frontier=frontier_content([frontier])
+        )
+    found = frontier_content([frontier], "demographic_parity")
+    text = markdown(summary(model, X, Y, SEX, metric="demographic_parity", frontier=found))
+    assert "| gap of the selection rates (demographic parity) | Not dominated |" in text
+    assert "\n\n\n" not in text
 
 
 def test_frontiers(tmp_path):

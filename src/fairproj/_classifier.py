@@ -254,6 +254,7 @@ class FairProjClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self
         """
         self._check_together()
+        self.__dict__.pop("metadata_", None)  # told of an older fit
         before = self._model_to_extend()
         if before is None:  # a fit that fails must not leave half of an older model
             for name in ("_ensemble", "history_", "certificate_"):

@@ -218,7 +218,7 @@ def fairness_report(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     if sensitive_features is None:
-        columns = getattr(_innermost(model), "sensitive_columns", None)
+        columns = getattr(innermost(model), "sensitive_columns", None)
         if columns is None:
             raise ValueError(
                 "sensitive_features is missing, and the model names no sensitive_columns; pass the "
@@ -227,7 +227,7 @@ def fairness_report(
         sensitive_features = split_sensitive_columns(X, columns)[1]
     predictions = model.predict(X) if y_pred is None else y_pred
     if pos_label is None:
-        pos_label = getattr(_innermost(model), "pos_label", None)
+        pos_label = getattr(innermost(model), "pos_label", None)
     y, predictions, positive = two_labels(y, predictions, pos_label)
     actual, predicted = (y == positive).astype(np.intp), (predictions == positive).astype(np.intp)
     groups = check_groups(sensitive_features, len(actual), beside="y")
@@ -246,7 +246,7 @@ def fairness_report(
     return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
 
 
-def _innermost(model: Any) -> Any:
+def innermost(model: Any) -> Any:
     """The classifier inside searches and pipelines, which knows the positive label."""
     while True:
         if hasattr(model, "best_estimator_"):

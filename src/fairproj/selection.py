@@ -281,10 +281,10 @@ def _fold(
 
 def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
     X, y, _, groups = test
-    more = {}
-    if "sensitive_features" in inspect.signature(model.predict).parameters:
-        more = {"sensitive_features": groups}
-    predicted = model.predict(X, **more)
+    # What the predictions of some other methods need, and a seed where they draw lots.
+    offered = {"sensitive_features": groups, "random_state": 0}
+    taken = inspect.signature(model.predict).parameters
+    predicted = model.predict(X, **{name: offered[name] for name in offered if name in taken})
     actual = np.asarray(y)
     found = {
         "accuracy": sklearn_metrics.accuracy_score(actual, predicted),
@@ -294,7 +294,7 @@ def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
     }
     if hasattr(model, "predict_proba"):
         probabilities = model.predict_proba(X)
-        second = actual == model.classes_[1]
+        second = actual == getattr(model, "classes_", np.unique(actual))[1]
         found["roc_auc"] = sklearn_metrics.roc_auc_score(second, probabilities[:, 1])
         found["log_loss"] = sklearn_metrics.log_loss(second, probabilities[:, 1])
     certificate = getattr(model, "certificate_", None)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+import pandas as pd
 import typer
 
 from fairproj import load
 from fairproj._data_files import is_data_name
+from fairproj._validation import listing
 from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, typed_command
 from fairproj.cli._record import Record, record_of, types_of
-from fairproj.cli._rows import Positive, Question, Rows, read_rows, refuse_missing
+from fairproj.cli._rows import (
+    Positive,
+    Question,
+    Rows,
+    find_label,
+    means,
+    read_rows,
+    refuse_missing,
+)
 from fairproj.cli._show import exit_code, show_audit
 from fairproj.cli._train import Gap
 from fairproj.report import Source, summary
@@ -85,7 +96,11 @@ def audit(
 
 @dataclass(frozen=True)
 class Audited:
-    """The model if any, the rows, the predictions if given, the gap to look at and its target."""
+    """The model if any, the rows, the predictions if given, the gap to look at and its target.
+
+    ``as_trained``: whether that gap, groups and label are those the model was trained for. Only
+    then do its target and its frontier mean anything here.
+    """
 
     model: Any
     rows: Rows
@@ -93,6 +108,7 @@ class Audited:
     metric: str
     target: float | None
     record: Record | None
+    as_trained: bool = False
 
 
 def audited(
@@ -143,15 +159,35 @@ def _of_model(
             f"{files[0]} was trained on an array without column names, so columns of a file cannot "
             "be told; use fairproj.load and fairness_report"
         )
-    if positive is None and model.pos_label is not None:
-        positive = str(model.pos_label)
     asked = Question(
         label or (record.question.label if record else ""),
         sensitive or (record.question.sensitive if record else []),
-        positive,
     )
     rows = read_rows(files[1], asked, [str(name) for name in names], types_of(model))
+    known = model.classes_.tolist()
+    usual = known[-1] if model.pos_label is None else model.pos_label
+    rows = replace(
+        rows,
+        y=_as_known(rows.y, known, asked.label, files[1]),
+        positive=usual if positive is None else find_label(positive, known, "the model's labels"),
+    )
     metric = metric or (record.metric if record else Gap.equal_opportunity.value)
     if record is None:
         return Audited(model, rows, None, metric, None, None)
-    return Audited(model, record.unseen(rows), None, metric, record.target(metric), record)
+    as_trained = record.is_about(metric, asked) and rows.positive == usual
+    target = record.max_gap if as_trained else None
+    return Audited(model, record.unseen(rows), None, metric, target, record, as_trained)
+
+
+def _as_known(y: Any, known: list[Any], name: str, path: Path) -> Any:
+    """The labels as the model knows them: a file may hold 1 where it learnt '1', or the reverse."""
+    found = pd.unique(y).tolist()
+    meant = {
+        one: [label for label in known if one == label or means(str(one), label)] for one in found
+    }
+    if not all(meant.values()):
+        raise ValueError(
+            f"the label {name!r} of {path} has {listing(found)}, and the model knows "
+            f"{listing(known)}; name them alike"
+        )
+    return np.array([meant[one][0] for one in y], dtype=np.asarray(known).dtype)

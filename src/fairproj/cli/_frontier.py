@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
+from sklearn.base import clone
 
 from fairproj import FairProjClassifier
 from fairproj._files import whole, write
@@ -23,7 +25,7 @@ from fairproj.cli._common import (
     say,
     show_table,
 )
-from fairproj.cli._rows import Question, read_rows
+from fairproj.cli._rows import Question, Rows, read_rows
 from fairproj.cli._train import Gap
 from fairproj.report import frontier_content
 from fairproj.report._summary import WAYS
@@ -62,26 +64,10 @@ def frontier(
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".csv"):
         raise ValueError(f"{output} has a name of unknown kind; name a .png, .svg or .csv file")
     rows = read_rows(data, Question(label, sensitive, positive, drop, use_sensitive))
-    found = [
-        fairness_frontier(
-            FairProjClassifier(
-                metric.constraint,
-                enforce=way,  # type: ignore[arg-type]
-                n_estimators=rounds,
-                max_depth=depth,
-                pos_label=rows.positive,
-            ),
-            rows.X,
-            rows.y,
-            sensitive_features=rows.groups,
-            epsilons=_values(epsilons),
-            cv=folds,
-            name=name,
-            n_jobs=jobs,
-            verbose=not as_json,
-        )
-        for way, name in WAYS.items()
-    ]
+    template = FairProjClassifier(
+        metric.constraint, n_estimators=rounds, max_depth=depth, pos_label=rows.positive
+    )
+    found = both_ways(template, rows, _values(epsilons), folds, jobs, as_json)
     content = frontier_content(found, metric.value)
     if as_json:
         print_json(content)
@@ -91,6 +77,36 @@ def frontier(
         _write(found, metric.value, output)
         if not as_json:
             say(f"Written: {output}")
+
+
+def both_ways(
+    template: FairProjClassifier,
+    rows: Rows,
+    epsilons: list[float],
+    folds: int,
+    jobs: int,
+    quiet: bool,
+) -> list[Frontier]:
+    """The frontiers of both ways to enforce; an interrupt ends the command, with nothing half."""
+    found = []
+    for way, name in WAYS.items():
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="interrupted")
+            one = fairness_frontier(
+                clone(template).set_params(enforce=way),
+                rows.X,
+                rows.y,
+                sensitive_features=rows.groups,
+                epsilons=epsilons,
+                cv=folds,
+                name=name,
+                n_jobs=jobs,
+                verbose=not quiet,
+            )
+        if len(one.fits) < len(set(epsilons)) * folds:
+            raise KeyboardInterrupt
+        found.append(one)
+    return found
 
 
 def _values(text: str) -> list[float]:

@@ -17,6 +17,7 @@ from fairproj.cli._rows import Question, Rows, split_rows
 from fairproj.report._summary import WAYS
 
 KEY = "fairproj train"
+_LARGEST = 1e300
 _CANDIDATE = ("score", "score_se", "gap", "gap_se", "epsilon")
 
 
@@ -39,22 +40,25 @@ class Record:
     def to_metadata(self) -> dict[str, Any]:
         return {KEY: asdict(self)}
 
-    def target(self, metric: str) -> float | None:
-        """The largest gap allowed, if it was set for this gap."""
-        return self.max_gap if metric == self.metric else None
+    def is_about(self, metric: str, asked: Question) -> bool:
+        """Whether training was for this gap, between these groups, of this label."""
+        ours = self.question
+        return (metric, asked.label, asked.sensitive) == (self.metric, ours.label, ours.sensitive)
+
+    def is_file(self, rows: Rows) -> bool:
+        """Whether these rows are from the file the model was trained from."""
+        return bool(self.data.get("sha256") == rows.sha256)
 
     def unseen(self, rows: Rows) -> Rows:
         """Of the file the model was trained from, the rows that were held out; else all rows."""
-        if self.data.get("sha256") != rows.sha256:
+        if not self.is_file(rows):
             return rows
         if self.held_out is None:
             return replace(rows, which="the rows it was trained on", seen=True)
         return self._split(rows, self.held_out)[1]
 
-    def trained_on(self, rows: Rows) -> Rows | None:
-        """Of the file the model was trained from, the rows it was trained on; else None."""
-        if self.data.get("sha256") != rows.sha256:
-            return None
+    def trained_on(self, rows: Rows) -> Rows:
+        """Of all rows of the file the model was trained from, those it was trained on."""
         return rows if self.held_out is None else self._split(rows, self.held_out)[0]
 
     def _split(self, rows: Rows, held_out: dict[str, Any]) -> tuple[Rows, Rows]:
@@ -107,7 +111,7 @@ def _are_texts(found: Any) -> bool:
 
 def _is_number(found: Any, low: float, high: float) -> bool:
     is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return is_number and low <= found <= high
+    return is_number and max(low, -_LARGEST) <= found <= min(high, _LARGEST)
 
 
 def _is_held_out(found: Any) -> bool:

@@ -31,6 +31,7 @@ from fairproj.cli._common import (
     say,
     typed_command,
 )
+from fairproj.cli._frontier import both_ways
 from fairproj.cli._record import types_of
 from fairproj.cli._rows import Positive, read_rows
 from fairproj.report import (
@@ -42,7 +43,6 @@ from fairproj.report import (
     write_report,
 )
 from fairproj.report._summary import WAYS
-from fairproj.selection import fairness_frontier
 
 EPSILONS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3]
 FOLDS = 3
@@ -122,30 +122,17 @@ def _source(found: Audited) -> Source:
 def _frontier(found: Audited, data: Path, jobs: int, quiet: bool) -> dict[str, Any] | None:
     """The candidates the model was chosen from, or fits along epsilon on its training rows."""
     record, model, metric = found.record, found.model, found.metric
-    if record is None or metric != record.metric or model.estimator is not None:
+    if record is None or not found.as_trained or model.estimator is not None:
         return None
     if record.choice:
         return frontier_of_choice(record.choice)
-    rows = record.trained_on(read_rows(data, record.question, types=types_of(model)))
-    if rows is None:
+    if not record.is_file(found.rows):
         return None
+    rows = record.trained_on(read_rows(data, record.question, types=types_of(model)))
     epsilons = sorted({*EPSILONS, float(model.epsilon)})
-    frontiers = [
-        fairness_frontier(
-            clone(model).set_params(enforce=way, n_jobs=1, verbose=False),
-            rows.X,
-            rows.y,
-            sensitive_features=rows.groups,
-            epsilons=epsilons,
-            cv=FOLDS,
-            name=name,
-            n_jobs=jobs,
-            verbose=not quiet,
-        )
-        for way, name in WAYS.items()
-    ]
+    template = clone(model).set_params(n_jobs=1, verbose=False)
     return frontier_content(
-        frontiers,
+        both_ways(template, rows, epsilons, FOLDS, jobs, quiet),
         metric,
         chosen=(WAYS[model.enforce], float(model.epsilon)),
         note=f"Means and standard errors of {FOLDS} folds of the training rows.",

@@ -147,16 +147,18 @@ def _positive(y: NDArray[Any], asked: Question) -> Any:
         )
     if asked.positive is None:
         return max(labels)
-    found = [label for label in labels if _means(asked.positive, label)]
+    return find_label(asked.positive, labels, f"the values of {asked.label!r}")
+
+
+def find_label(text: str, labels: list[Any], called: str) -> Any:
+    """The label that --positive names."""
+    found = [label for label in labels if means(text, label)]
     if not found:
-        raise ValueError(
-            f"--positive {asked.positive} is not a value of {asked.label!r}, which has "
-            f"{listing(labels)}"
-        )
+        raise ValueError(f"--positive {text} is not among {called}, which are {listing(labels)}")
     return found[0]
 
 
-def _means(text: str, label: Any) -> bool:
+def means(text: str, label: Any) -> bool:
     """Whether a text on the command line stands for this label."""
     if isinstance(label, bool):
         return text.lower() == str(label).lower()

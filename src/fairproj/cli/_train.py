@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -125,8 +126,7 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     refuse_to_overwrite([output], force, [data])
-    if not 0 <= test_size < 1:
-        raise ValueError(f"--test-size {test_size:g} must lie between 0 and 1")
+    _check_numbers(learning_rate, test_size)
     if max_gap is not None and epsilon is not None:
         raise ValueError("--max-gap chooses epsilon: give one of --max-gap and --epsilon")
     if max_gap is None and (rule is not None or nearest):
@@ -157,11 +157,11 @@ def train(
         model = template.fit(training.X, training.y, sensitive_features=training.groups)
     else:
         quiet = as_json
-        chooser = _chooser(template, max_gap, constraint, rule or Rule.one_se, nearest, jobs, quiet)
+        chooser = _chooser(template, max_gap, constraint, rule or Rule.one_se, jobs, quiet)
         if enforce is not None:
             chooser.set_params(enforce=enforce.value)
         chooser.set_params(random_state=seed)
-        chooser.fit(training.X, training.y, sensitive_features=training.groups)
+        _choose(chooser, training, nearest)
         model, choice = chooser.best_estimator_, _told(chooser)
     aimed_at = max_gap
     if max_gap is None and template.enforce == Enforce.classifier.value:
@@ -182,6 +182,13 @@ def train(
         raise typer.Exit(3)
 
 
+def _check_numbers(learning_rate: float, test_size: float) -> None:
+    if not learning_rate > 0:
+        raise ValueError(f"--learning-rate {learning_rate:g} must be above 0")
+    if not 0 <= test_size < 1:
+        raise ValueError(f"--test-size {test_size:g} must lie between 0 and 1")
+
+
 def show_data(rows: Rows, asked: Question) -> None:
     """What was read, and what it was taken for."""
     kinds: dict[str, list[str]] = {}
@@ -194,7 +201,7 @@ def show_data(rows: Rows, asked: Question) -> None:
         f"({share:.1%}). Groups by {' and '.join(asked.sensitive)}."
     )
     show_table("Features, as read", ["kind", "columns", ""], table)
-    sizes = rows.groups.value_counts(sort=False)
+    sizes = rows.groups.astype(object).value_counts(sort=False)  # only those with rows
     names = [", ".join(map(str, key)) for key in sizes.index]
     shown = list(zip(names, map("{:,}".format, sizes), strict=True))[:_MOST_SHOWN]
     title = "Groups" if len(sizes) <= _MOST_SHOWN else f"The first of {len(sizes)} groups"
@@ -206,7 +213,6 @@ def _chooser(
     max_gap: float,
     constraint: Gap,
     rule: Rule,
-    nearest: bool,
     jobs: int,
     quiet: bool,
 ) -> FairProjClassifierCV:
@@ -215,10 +221,22 @@ def _chooser(
         constraint.value,
         estimator=template.set_params(n_jobs=1),
         rule=rule.value,
-        if_none="nearest" if nearest else "raise",
+        if_none="nearest",
         n_jobs=jobs,
         verbose=not quiet,
     )
+
+
+def _choose(chooser: FairProjClassifierCV, rows: Rows, nearest: bool) -> None:
+    with warnings.catch_warnings():
+        if not nearest:  # said as an error below, in the words of the command
+            warnings.filterwarnings("ignore", message="none of")
+        chooser.fit(rows.X, rows.y, sensitive_features=rows.groups)
+    if not chooser.met_ and not nearest:
+        raise ValueError(
+            f"{chooser.reason_}; allow a larger --max-gap, give more rows, or keep the nearest "
+            "with --nearest"
+        )
 
 
 def _told(chooser: FairProjClassifierCV) -> dict[str, Any]:

@@ -139,8 +139,9 @@ def _frontier(frontier: Content) -> list[str]:
         ]
         for point in frontier["points"]
     ]
-    head = ["Series", "Epsilon", frontier["score_name"], "Gap", "Not dominated", "This model"]
-    return [_plain(frontier["note"]), _table(head, rows)]
+    head = ["Series", "Epsilon", frontier["score_name"], frontier["gap_name"]]
+    table = _table([*head, "Not dominated", "This model"], rows)
+    return [_plain(frontier["note"]), table] if frontier["note"] else [table]
 
 
 def _certificate(certificate: Content) -> list[str]:

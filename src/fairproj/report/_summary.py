@@ -16,7 +16,7 @@ from sklearn import metrics as sklearn_metrics
 from fairproj._rounds import History
 from fairproj._validation import plain_labels, split_sensitive_columns
 from fairproj._versions import versions
-from fairproj.audit import FairnessReport, fairness_report
+from fairproj.audit import FairnessReport, fairness_report, innermost
 from fairproj.report import _words
 from fairproj.selection import Frontier
 
@@ -65,10 +65,16 @@ def summary(
 ) -> Content:
     """What is known of a classifier on these rows; see `fairproj.report` for what it is for."""
     source = source or Source()
-    if sensitive_features is None and getattr(model, "sensitive_columns", None) is not None:
-        sensitive_features = split_sensitive_columns(X, model.sensitive_columns)[1]
+    inner = innermost(model)
+    if sensitive_features is None and getattr(inner, "sensitive_columns", None) is not None:
+        sensitive_features = split_sensitive_columns(X, inner.sensitive_columns)[1]
     if pos_label is None:
-        pos_label = getattr(model, "pos_label", None)
+        pos_label = getattr(inner, "pos_label", None)
+    if frontier is not None and frontier["gap"] != metric:
+        raise ValueError(
+            f"the frontier is about {frontier['gap']} and the report about {metric}; make it with "
+            f"frontier_content(..., gap={metric!r}), or leave it out"
+        )
     predicted = model.predict(X) if y_pred is None else y_pred
     found = fairness_report(
         model,
@@ -102,13 +108,13 @@ def summary(
     }
     content["rates"] = [{**row, "name": _words.rate_name(row["rate"])} for row in content["rates"]]
     content["gaps"] = [{**row, "name": _words.gap_name(row["gap"])} for row in content["gaps"]]
-    if isinstance(getattr(model, "history_", None), History):
-        content["dynamics"] = dynamics(model.history_)
+    if isinstance(getattr(inner, "history_", None), History):
+        content["dynamics"] = dynamics(inner.history_)
         content["certificate"] = {
-            "rows": [list(row) for row in model.certificate_.rows()],
-            "words": _words.certificate(model.certificate_),
-            "caveat": model.certificate_.caveat,
-            "holds": bool(model.certificate_.holds),
+            "rows": [list(row) for row in inner.certificate_.rows()],
+            "words": _words.certificate(inner.certificate_),
+            "caveat": inner.certificate_.caveat,
+            "holds": bool(inner.certificate_.holds),
         }
     content["asked"] = _asked(model, metric, max_gap, source)
     content["verdict"] = "undecided" if source.seen and max_gap is not None else verdict(content)
@@ -174,22 +180,27 @@ def _scores(
 def _asked(model: Any, metric: str, max_gap: float | None, source: Source) -> list[list[str]]:
     rows = [["Gap looked at", _words.gap_name(metric)]]
     rows.append(["Largest gap allowed", "none was named" if max_gap is None else f"{max_gap:g}"])
-    if hasattr(model, "get_params") and hasattr(model, "history_"):
+    inner = innermost(model)
+    if inner is not model:
+        rows.append(["Model", f"{type(model).__name__} around {type(inner).__name__}"])
+    if hasattr(model, "reason_"):
+        rows.append(["How epsilon was chosen", str(model.reason_)])
+    if isinstance(getattr(inner, "history_", None), History):
         enforce = {
             "classifier": "the gap of the predictions on the watched rows (closed loop)",
             "distribution": "the balance of the training weights (the paper's surrogate)",
         }
         rows += [
-            ["Constraint in training", _words.plain(model.constraints)],
-            ["What epsilon bounded", enforce[model.enforce]],
-            ["Epsilon", _epsilon(model.epsilon)],
-            ["Most rounds", str(model.n_estimators)],
-            ["Weak learner", _learner(model)],
+            ["Constraint in training", _words.plain(inner.constraints)],
+            ["What epsilon bounded", enforce[inner.enforce]],
+            ["Epsilon", _epsilon(inner.epsilon)],
+            ["Most rounds", str(inner.n_estimators)],
+            ["Weak learner", _learner(inner)],
         ]
-    elif model is not None:
-        rows.append(["Model", type(model).__name__])
-    else:
+    elif model is None:
         rows.append(["Model", "not given: the predictions alone were audited"])
+    elif inner is model:
+        rows.append(["Model", type(model).__name__])
     return rows + [[name, text] for name, text in source.more.items()]
 
 
