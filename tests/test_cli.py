@@ -237,7 +237,9 @@ def test_demo(tmp_path):
     assert "report.html" in said
     assert (tmp_path / "demo" / "report.html").stat().st_size > 10_000
     assert "adult.csv is there already" in run("demo", "-o", tmp_path / "demo", code=1).stderr
-    run("demo", "-o", tmp_path / "demo", "--force")
+    found = json.loads(run("demo", "-o", tmp_path / "demo", "--force", "--json").stdout)
+    assert found["report"]["written"] == [str(tmp_path / "demo" / "report.html")]
+    assert found["train"]["rounds"] > 1
     page = (tmp_path / "demo" / "report.html").read_text("utf-8")
     assert "fairproj train" in page
     assert "fairproj report" in page

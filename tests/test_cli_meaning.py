@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
-from fairproj import load
+from fairproj import FairProjClassifier, load
 from fairproj.cli import app
 
 ASKED = ["--label", "y", "--sensitive", "sex", "--drop", "id", "--rounds", "6"]
@@ -165,3 +166,18 @@ def test_only_groups_with_rows_are_shown(folder, data, tmp_path):
     data.assign(sex=data["sex"].astype(many)).to_parquet(tmp_path / "d.parquet")
     said = run("train", tmp_path / "d.parquet", *ASKED, "-o", tmp_path / "m.fairproj").stdout
     assert "nobody" not in said
+
+
+def test_learners_of_ones_own_are_opened_with_trust(folder, data, tmp_path):
+    model = FairProjClassifier(estimator=DecisionTreeClassifier(max_depth=2), n_estimators=3)
+    model.fit(data[["x"]], data["y"], sensitive_features=data["sex"]).save(tmp_path / "t.fairproj")
+    asked = ["audit", tmp_path / "t.fairproj", folder / "d.csv"]
+    asked += ["--label", "y", "--sensitive", "sex"]
+    said = " ".join(run(*asked, code=1).stderr.split())
+    assert "sklearn.tree._tree.Tree, which are not trusted" in said
+    assert "--trust" in said
+    trust = ["--trust", "sklearn.tree._tree.Tree"]
+    found = told(*asked, *trust)
+    assert found["scores"][0]["value"] == np.mean(model.predict(data[["x"]]) == data["y"])
+    assert "3" in run("info", tmp_path / "t.fairproj", *trust).stdout
+    run("report", *asked[1:], *trust, "-o", tmp_path / "r.md")

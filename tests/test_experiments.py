@@ -1,5 +1,6 @@
 """The paper's experiments: plans, data, resuming, tables, claims, pages and the command."""
 
+import json
 import re
 import shutil
 import sys
@@ -445,6 +446,8 @@ def test_the_command_writes_the_page_and_says_where(monkeypatch, tmp_path):
     assert "Page: readings-quick.md" in done.output
     assert (tmp_path / "readings-quick.md").exists()
     assert (tmp_path / "readings-quick" / "results.csv").exists()
+    again = CliRunner().invoke(app, ["reproduce", "--readings", "--quick", "--jobs", "1", "--json"])
+    assert json.loads(again.stdout) == {"page": "readings-quick.md", "folder": "readings-quick"}
 
 
 def test_the_command_in_a_folder_of_another_plan(tmp_path):

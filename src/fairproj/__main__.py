@@ -8,6 +8,8 @@ import sys
 def main() -> None:
     try:
         from fairproj.cli import app
+    except KeyboardInterrupt:  # so early that there is nothing to clear away
+        sys.exit(130)
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

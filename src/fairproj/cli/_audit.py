@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import typer
 
-from fairproj import load
 from fairproj._data_files import is_data_name
 from fairproj._validation import listing
 from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, typed_command
+from fairproj.cli._model import Trust, open_model
 from fairproj.cli._record import Record, record_of, types_of
 from fairproj.cli._rows import (
     Positive,
@@ -70,9 +70,10 @@ def audit(
     metric: Metric = None,
     max_gap: MaxGap = None,
     confidence: Confidence = 0.95,
+    trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    found = audited(files, predictions, label, sensitive, positive, metric)
+    found = audited(files, predictions, label, sensitive, positive, metric, trust)
     rows = found.rows
     content = summary(
         found.model,
@@ -118,10 +119,11 @@ def audited(
     sensitive: list[str] | None,
     positive: str | None,
     metric: Gap | None,
+    trust: list[str] | None,
 ) -> Audited:
     asked_metric = None if metric is None else metric.value
     if predictions is None:
-        return _of_model(files, label, sensitive, positive, asked_metric)
+        return _of_model(files, label, sensitive, positive, asked_metric, trust)
     if len(files) != 1 or label is None or not sensitive:
         raise ValueError(
             "with --predictions, give one data file, --label and --sensitive, and no model"
@@ -141,12 +143,13 @@ def _of_model(
     sensitive: list[str] | None,
     positive: str | None,
     metric: str | None,
+    trust: list[str] | None,
 ) -> Audited:
     if len(files) != 2:
         raise ValueError("give a model file and a data file, or a data file with --predictions")
     if is_data_name(files[0]) and not is_data_name(files[1]):
         raise ValueError(f"{files[0]} is data: the model comes first, then the data")
-    model = load(files[0])
+    model = open_model(files[0], trust)
     record = record_of(model)
     if record is None and (label is None or not sensitive):
         raise ValueError(

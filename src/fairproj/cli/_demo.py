@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import shlex
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +13,16 @@ import typer
 from typer.main import get_command
 
 from fairproj._files import whole
-from fairproj.cli._common import Force, app, as_typed, in_a_sentence, refuse_to_overwrite, say
+from fairproj.cli._common import (
+    AsJson,
+    Force,
+    app,
+    as_typed,
+    in_a_sentence,
+    print_json,
+    refuse_to_overwrite,
+    say,
+)
 from fairproj.datasets import load_adult
 
 
@@ -24,6 +36,7 @@ def demo(
         "fairproj-demo"
     ),
     force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     data, model, page = (output / name for name in ("adult.csv", "model.fairproj", "report.html"))
     output.mkdir(parents=True, exist_ok=True)
@@ -32,15 +45,32 @@ def demo(
     with whole(data) as partial:
         adult.frame.to_csv(partial, index=False)
     asked = ["--label", "income", "--sensitive", "sex", "--drop", "fnlwgt", "--epsilon", "0.05"]
+    told = {}
     for line in (
         ["train", str(data), *asked, "-o", str(model)],
         ["report", str(model), str(data), "-o", str(page)],
     ):
         again = [*line, "--force"] if force else line
+        if as_json:
+            told[line[0]] = json.loads(_printed([*again, "--json"]))
+            continue
         say(f"$ {shlex.join(['fairproj', *again])}")
-        with as_typed(again):
-            code = get_command(app).main(again, standalone_mode=False)
-        if code:
-            raise typer.Exit(code)
+        _run(again)
         say()
-    say(f"Open {page} in a browser.")
+    if as_json:
+        print_json(told)
+    else:
+        say(f"Open {page} in a browser.")
+
+
+def _run(line: list[str]) -> None:
+    with as_typed(line):
+        code = get_command(app).main(line, standalone_mode=False)
+    if code:
+        raise typer.Exit(code)
+
+
+def _printed(line: list[str]) -> str:
+    with redirect_stdout(io.StringIO()) as printed:
+        _run(line)
+    return printed.getvalue()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairproj import exports, load
+from fairproj import exports
 from fairproj.cli._common import (
     AsJson,
     Force,
@@ -18,6 +18,7 @@ from fairproj.cli._common import (
     refuse_to_overwrite,
     say,
 )
+from fairproj.cli._model import ModelFile, open_model
 
 
 class Target(Enum):
@@ -32,14 +33,14 @@ class Target(Enum):
 )
 @in_a_sentence
 def export(
-    model: Annotated[Path, typer.Argument(help="A file of fairproj train or model.save().")],
+    model: ModelFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     to: Annotated[Target, typer.Option(help="The format.")] = Target.lightgbm,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     refuse_to_overwrite([output], force, [model])
-    found = load(model)
+    found = open_model(model, None)
     if to is Target.onnx:
         exports.to_onnx(found, output)
     else:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from fairproj import load
 from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, show_table
+from fairproj.cli._model import ModelFile, Trust, open_model
 from fairproj.cli._record import Record, record_of
 
 
@@ -19,10 +16,11 @@ from fairproj.cli._record import Record, record_of
 )
 @in_a_sentence
 def info(
-    model: Annotated[Path, typer.Argument(help="A file of fairproj train or model.save().")],
+    model: ModelFile,
+    trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    found = load(model)
+    found = open_model(model, trust)
     content = _content(found)
     if as_json:
         print_json(content)

@@ -32,6 +32,7 @@ from fairproj.cli._common import (
     typed_command,
 )
 from fairproj.cli._frontier import both_ways
+from fairproj.cli._model import Trust
 from fairproj.cli._record import types_of
 from fairproj.cli._rows import Positive, read_rows
 from fairproj.report import (
@@ -72,6 +73,7 @@ def report(
     frontier: Annotated[
         bool, typer.Option(help="Fit along epsilon, with three folds of the training rows.")
     ] = True,
+    trust: Trust = None,
     jobs: Jobs = -1,
     force: Force = False,
     as_json: AsJson = False,
@@ -80,7 +82,7 @@ def report(
     for path in output:
         if path.suffix.lower() not in (".html", ".htm", ".md", ".json"):
             raise ValueError(f"{path} has a name of unknown kind; name a .html, .md or .json file")
-    found = audited(files, predictions, label, sensitive, positive, metric)
+    found = audited(files, predictions, label, sensitive, positive, metric, trust)
     rows = found.rows
     content = summary(
         found.model,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairproj.cli._common import app, in_a_sentence
+from fairproj.cli._common import AsJson, Jobs, app, in_a_sentence, print_json
 
 
 @app.command(
@@ -35,7 +35,8 @@ def reproduce(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Discard results that are there and run everything.")
     ] = False,
-    jobs: Annotated[int, typer.Option(help="Fits at a time; -1 is one for each core.")] = -1,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
 ) -> None:
     from fairproj.experiments import reproduce as run
 
@@ -46,14 +47,15 @@ def reproduce(
         raise typer.BadParameter(
             "it must name a folder, such as reproduction", param_hint="--output"
         )
-    if jobs == 0:
-        raise typer.BadParameter("it must be 1 or more, or -1 for all cores", param_hint="--jobs")
     try:
-        page = run(folder, plan=plan, quick=quick, fresh=fresh, n_jobs=jobs, verbose=True)
+        page = run(folder, plan=plan, quick=quick, fresh=fresh, n_jobs=jobs, verbose=not as_json)
     except KeyboardInterrupt:
         typer.echo(f"Stopped. What is done is in {folder}; the same command goes on.", err=True)
         raise typer.Exit(130) from None
     except OSError as error:
         raise ValueError(f"{folder} cannot be written: {error}; choose another --output") from None
+    if as_json:
+        print_json({"page": str(page), "folder": str(folder)})
+        return
     typer.echo(f"Page: {page}")
     typer.echo(f"Results, tables and figures: {folder}")

@@ -391,7 +391,7 @@ def _unpacked_skops(data: str, trusted: Sequence[str]) -> dict[str, Any]:
         if unknown:
             raise ModelFileError(
                 f"it would make objects of {', '.join(sorted(unknown))}, which are not trusted; if "
-                "you know where the file comes from, name them with load(..., trusted=[...])"
+                "you know where the file comes from, name each with trusted= or --trust"
             )
         found = skops.loads(raw, trusted=[*trusted, *_OURS])
     except (ModelFileError, MemoryError, RecursionError):
