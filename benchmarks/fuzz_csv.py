@@ -170,8 +170,9 @@ def verdict(
     watchman.on = True
     result = CliRunner().invoke(app, [str(part) for part in [*line, *force]])
     watchman.on = False
-    # Typer compiles its own annotations at every call; outputs are put in place by a rename.
-    usual = ("compile", "exec", "os.rename", "os.remove")
+    # Typer compiles its own annotations at every call; outputs get the mode of the file they
+    # replace and are put in place by a rename.
+    usual = ("compile", "exec", "os.chmod", "os.rename", "os.remove")
     bad = [seen for seen in watchman.seen if not seen.startswith(usual)]
     watchman.seen.clear()
     if bad:

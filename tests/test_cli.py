@@ -4,12 +4,15 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -584,3 +587,166 @@ def test_a_run_killed_while_it_writes_leaves_no_half_file(folder, model, command
         assert pq.read_table(out).num_rows == 1000
     else:
         assert before.rstrip().endswith(b"</html>")
+
+
+def test_categories_spelt_like_missing_values_are_read_as_in_training(folder):
+    """Learnt from pandas or Parquet, where NA is a text like any other."""
+    rng = np.random.default_rng(0)
+    frame = small(folder).drop(columns=["id", "race"])
+    frame["z"] = rng.choice(["NA", "null", "N/A", "x"], size=600)
+    frame["y"] = np.where((frame["z"] == "NA") ^ (rng.random(600) < 0.1), "yes", "no")
+    frame.to_parquet(folder / "na.parquet")
+    frame.to_csv(folder / "na.csv", index=False)
+    path, out = folder / "na.fairproj", folder / "na-out.csv"
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 8)
+    run("train", folder / "na.parquet", *asked, "-o", path)
+    expected = load(path).predict(frame[["x", "z"]])
+    for name in ("na.parquet", "na.csv"):
+        found = run("predict", path, folder / name, "-o", out, "--force", "--json").stdout
+        assert json.loads(found)["unknown"] == {}
+        np.testing.assert_array_equal(pd.read_csv(out)["prediction"], expected)
+    audited = json.loads(run("audit", path, folder / "na.csv", "--json").stdout)
+    assert audited["scores"][0]["value"] == pytest.approx(np.mean(expected == frame["y"]))
+
+
+def test_predict_counts_what_training_did_not_know(folder, other, monkeypatch):
+    from fairproj import _data_files
+
+    monkeypatch.setattr(_data_files, "CHUNK_ROWS", 100)
+    frame = small(folder)
+    frame["z"] = np.where(np.arange(600) < 250, "new", frame["z"])
+    frame.loc[590:, "z"] = None
+    frame.loc[5, "race"] = "d"
+    frame.to_parquet(folder / "unknown.parquet")
+    out = folder / "unknown-out.csv"
+    result = run("predict", other, folder / "unknown.parquet", "-o", out)
+    said = " ".join(result.stdout.split())
+    assert "250 of 600 values of 'z' (such as 'new'), 1 of 600 values of 'race'" in said
+    assert result.stderr == ""  # two chunks have no value of z that is known
+    again = run("predict", other, folder / "unknown.parquet", "-o", out, "--force", "--json")
+    assert json.loads(again.stdout)["unknown"] == {"z": 250, "race": 1}
+    small(folder).to_parquet(folder / "known.parquet")
+    known = run("predict", other, folder / "known.parquet", "-o", out, "--force").stdout
+    assert "Not known" not in known
+
+
+def test_truth_values_of_parquet_are_spelt_as_in_a_csv_file(folder):
+    frame = small(folder).drop(columns=["id", "race"])
+    frame["z"] = np.where(frame["x"] > 0, "True", "False")
+    frame.loc[:9, "z"] = "maybe"
+    frame["y"] = np.where((frame["z"] == "True") ^ (frame.index % 7 == 0), "yes", "no")
+    frame["x"] = 0.0
+    frame.to_csv(folder / "spelt.csv", index=False)
+    path, out = folder / "spelt.fairproj", folder / "spelt-out.csv"
+    asked = ("--label", "y", "--sensitive", "sex", "--rounds", 5)
+    run("train", folder / "spelt.csv", *asked, "-o", path)
+    new = frame.iloc[10:]
+    new.assign(z=new["z"] == "True").to_parquet(folder / "spelt.parquet")
+    run("predict", path, folder / "spelt.parquet", "-o", out)
+    found = pd.read_csv(out)["probability"]
+    np.testing.assert_allclose(found, load(path).predict_proba(new[["x", "z"]])[:, 1])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather"])
+def test_columns_of_polars_and_of_several_dictionaries_are_kept(folder, other, suffix):
+    pl = pytest.importorskip("polars")
+    frame = small(folder)
+    table = pl.from_pandas(frame)
+    table.with_columns(pl.col("race").cast(pl.Categorical)).write_ipc(folder / "pl.arrow")
+    parts = [
+        pa.Table.from_pandas(frame[rows].assign(kind=pd.Categorical([f"k{start}"] * 300)))
+        for start, rows in ((0, slice(0, 300)), (300, slice(300, 600)))
+    ]
+    with pq.ParquetWriter(folder / "two.parquet", parts[0].schema) as writer:
+        for part in parts:
+            writer.write_table(part)
+    for data, keep, values in (
+        ("pl.arrow", ["id", "race"], frame[["id", "race"]].to_numpy().tolist()),
+        ("two.parquet", ["kind"], [["k0"]] * 300 + [["k300"]] * 300),
+    ):
+        out = folder / f"kept.{suffix}"
+        options = [part for name in keep for part in ("--keep", name)]
+        run("predict", other, folder / data, "-o", out, "--force", *options)
+        read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "feather": pd.read_feather}[suffix]
+        found = read(out, dtype=str) if suffix == "csv" else read(out)
+        assert found[keep].to_numpy().tolist() == values
+
+
+def test_a_kept_column_that_cannot_be_written(folder, other):
+    table = pa.Table.from_pandas(small(folder))
+    spans = pa.array([pa.MonthDayNano([1, 2, 3])] * 600)
+    table = table.append_column("span", spans)
+    with pa.ipc.new_file(folder / "span.arrow", table.schema) as writer:
+        writer.write_table(table)
+    out = folder / "span.csv"
+    failed = run("predict", other, folder / "span.arrow", "-o", out, "--keep", "span", code=1)
+    assert re.fullmatch(r"error: .*span\.csv has no place for column 'span' .*\n", failed.stderr)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["predict", "{d}/s.fairproj", "{d}/s.csv", "-o", "/proc/x.csv"], "/proc/x.csv cannot be"),
+        (["export", "{d}/s.fairproj", "-o", "/proc/x.txt"], "/proc/x.txt cannot be written"),
+        (["train", "{d}/s.csv", *TRAIN, "-o", "/proc/x"], "/proc/x cannot be written"),
+        (["demo", "-o", "{d}/s.csv"], "s.csv cannot be made a folder: File exists"),
+        (["export", "{d}/s.fairproj", "-o", "{d}/pipe.csv", "--force"], "not a plain file"),
+        (["predict", "{d}/s.fairproj", "{d}/pipe.csv", "-o", "{d}/y.csv"], "not a plain file"),
+        (["predict", "{d}/s.csv", "{d}/s.fairproj", "-o", "{d}/y.csv"], "the model comes first"),
+        (["train", "{d}/s.csv", *TRAIN[2:], "--label", "Y", "-o", "{d}/y"], "did you mean 'y'"),
+        (
+            ["train", "{d}/dates.csv", "--label", "y", "--sensitive", "sex", "-o", "{d}/y"],
+            "'born' .date., 'seen' .date and time., 'at' .time.; turn them .* --drop",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_places_and_columns_that_cannot_be_used(folder, other, arguments, words):
+    if not (folder / "pipe.csv").exists():
+        os.mkfifo(folder / "pipe.csv")
+    dates = {"born": "1990-01-02", "seen": "2020-01-02 10:00:00", "at": "10:00:00"}
+    small(folder, **dates).to_csv(folder / "dates.csv", index=False)
+    result = run(*(argument.format(d=folder) for argument in arguments), code=1)
+    assert re.search(words, result.stderr), result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "partial" not in result.stderr
+    assert stat.S_ISFIFO((folder / "pipe.csv").stat().st_mode)
+
+
+def test_numbers_out_of_range_are_refused_by_name(folder, other):
+    asked = ("predict", other, folder / "s.csv", "-o", folder / "y.csv", "--jobs", 0)
+    assert "it must be 1 or more" in run(*asked, code=2).stderr
+    asked = ("train", folder / "s.csv", "--label", "y", "--sensitive", "sex", "-o", folder / "y")
+    assert "4294967295" in run(*asked, "--seed", 2**32, code=2).stderr
+    with pytest.raises(ValueError, match="cannot be used to seed"):
+        fair_train_test_split([1] * 8, [0, 1] * 4, [0] * 4 + [1] * 4, random_state="x")
+
+
+def test_a_replaced_file_keeps_its_mode_and_its_link(folder, other):
+    target, link = folder / "secret.csv", folder / "to-secret.csv"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    run("predict", other, folder / "s.csv", "-o", link, "--force")
+    assert link.is_symlink()
+    assert len(pd.read_csv(target)) == 600
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_a_file_cannot_command_the_terminal(folder, other):
+    found = load(other)
+    record = found.metadata_["fairproj train"]
+    hostile = "\x1b[31mX\x07\x9b\u202e"
+    question = {**record["question"], "label": hostile}
+    path = folder / "hostile.fairproj"
+    found.save(path, metadata={"fairproj train": {**record, "question": question}})
+    failed = run("audit", path, folder / "s.csv", code=1).stderr
+    told = run("info", path).stdout
+    named = small(folder, **{hostile: ["\x1b]0;title\x07a", "b"] * 300}).drop(columns="id")
+    named.to_csv(folder / "hostile.csv", index=False)
+    asked = ("--label", "y", "--sensitive", hostile, "--rounds", 3, "--force")
+    shown = run("train", folder / "hostile.csv", *asked, "-o", path).stdout
+    for text in (failed, told, shown):
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(text)
+        assert r"\x1b[31mX" in text

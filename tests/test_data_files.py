@@ -4,10 +4,14 @@ import bz2
 import gzip
 import lzma
 import os
+import stat
+import sys
+import threading
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
@@ -15,7 +19,14 @@ import pytest
 
 from fairproj import _data_files
 from fairproj._ahead import ahead
-from fairproj._data_files import DataFile, DataFileError, described, write_chunks
+from fairproj._data_files import (
+    DataFile,
+    DataFileError,
+    check_columns,
+    column_types,
+    described,
+    write_chunks,
+)
 from fairproj._files import whole, write
 
 TABLE = pa.table(
@@ -176,3 +187,162 @@ def test_pandas_writes_what_is_read(tmp_path):
     table = DataFile.of(tmp_path / "a.parquet").read()
     assert dict(described(table))["job"] == "text"
     assert table.to_pandas()["job"].tolist()[:2] == ["a", "b"]
+
+
+NULLS = ["NA", "null", "", "x"]
+
+
+@pytest.mark.parametrize("whole_file", [True, False])
+def test_values_of_training_are_not_missing_however_they_are_spelt(tmp_path, whole_file):
+    """Each column has its own missing values; those that nothing is known of have all of them."""
+    path = tmp_path / "a.csv"
+    rows = [f"{text},{text},{text},{number}" for number, text in enumerate(NULLS)]
+    path.write_text("\n".join(["known,other,kept,n", *rows, "N/A,NA,NA,NA"]), "utf-8")
+    types = column_types(["known", "other", "n"], {0: NULLS, 1: ["x", ""]}, [False] * 3)
+    file = DataFile.of(path)
+    if whole_file:
+        table = file.read(types)
+    else:
+        chunks = file.chunks(["known", "other", "kept", "n"], types, ["kept"])
+        table = pa.concat_tables(chunks)
+    assert table.to_pydict() == {
+        "known": [*NULLS, None],
+        "other": [None, None, "", "x", None],
+        "kept": [None, None, None, "x", None],
+        "n": [0, 1, 2, 3, None],
+    }
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (["True", "False", "maybe"], ["True", "False", None]),
+        (["TRUE", "no"], ["TRUE", "false", None]),
+        (["True", "true"], ["true", "false", None]),
+    ],
+)
+def test_truth_values_are_spelt_as_in_training(tmp_path, known, said):
+    pa.parquet.write_table(pa.table({"ok": [True, False, None]}), tmp_path / "a.parquet")
+    types = column_types(["ok"], {0: known}, [False])
+    table = DataFile.of(tmp_path / "a.parquet").read(types)
+    assert table.column("ok").to_pylist() == said
+
+
+def dictionaries():
+    """Chunks with a dictionary each, and views as polars writes them."""
+    for part in (["a", "b"], ["c", None]):
+        coded = pa.array(part).dictionary_encode()
+        views = pa.DictionaryArray.from_arrays(
+            coded.indices, coded.dictionary.cast(pa.string_view())
+        )
+        yield pa.table({"coded": coded, "views": views})
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.feather"])
+def test_dictionaries_are_written_as_values(tmp_path, name):
+    path = tmp_path / name
+    assert write_chunks(path, dictionaries()) == 4
+    table = DataFile.of(path).read()
+    values = ["a", "b", "c", None]
+    assert table.to_pydict() == {"coded": values, "views": values}
+    assert {str(field.type) for field in table.schema} == {"string"}
+
+
+def test_views_and_runs_are_read_as_plain_values(tmp_path):
+    runs = pa.compute.run_end_encode(pa.array(["a", "a", "b"]))
+    views = pa.array(["a", None, "b"], pa.string_view())
+    raw = pa.array([b"a", None, b"b"], pa.binary_view())
+    table = pa.table({"runs": runs, "views": views, "raw": raw})
+    with pa.ipc.new_file(str(tmp_path / "a.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    found = DataFile.of(tmp_path / "a.arrow").read()
+    assert dict(described(found)) == {"runs": "text", "views": "text", "raw": "binary"}
+    assert found.to_pydict() == {
+        "runs": ["a", "a", "b"],
+        "views": ["a", None, "b"],
+        "raw": [b"a", None, b"b"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("a.csv", [pa.MonthDayNano([1, 2, 3])], "column 'odd' of type month_day_nano_interval"),
+        ("a.parquet", [pa.MonthDayNano([1, 2, 3])], "column 'odd' of type month_day_nano_interval"),
+        ("a.csv", [[1]], "column 'odd' of type list<item: int64>"),
+    ],
+)
+def test_a_column_that_a_format_has_no_place_for_is_named(tmp_path, name, values, words):
+    path = tmp_path / name
+    write(path, "old")
+    with pytest.raises(DataFileError, match=words) as caught:
+        write_chunks(path, iter([pa.table({"n": [1], "odd": values})]))
+    assert "'n'" not in str(caught.value)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_a_chunk_unlike_the_first_is_explained(tmp_path):
+    with pytest.raises(DataFileError, match=r"a\.feather cannot be written: "):
+        write_chunks(tmp_path / "a.feather", iter([pa.table({"a": [1]}), pa.table({"a": ["x"]})]))
+
+
+def test_links_modes_and_what_is_no_plain_file(tmp_path):
+    target, link = tmp_path / "target.txt", tmp_path / "link.txt"
+    write(target, "old")
+    target.chmod(0o600)
+    link.symlink_to("target.txt")
+    write(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    with whole(target) as partial:
+        assert stat.S_IMODE(partial.stat().st_mode) == 0o600
+        partial.write_text("private all the time")
+    (tmp_path / "to-nothing.txt").symlink_to("made.txt")
+    write(tmp_path / "to-nothing.txt", "made")
+    assert (tmp_path / "made.txt").read_text() == "made"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"cannot be written: .* not a plain file"):
+        write(tmp_path / "pipe", "new")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_place_that_cannot_be_written_is_called_by_its_own_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no/a\.txt cannot be written: ") as caught:
+        write(tmp_path / "no" / "a.txt", "new")
+    assert "partial" not in str(caught.value)
+
+
+def test_a_pipe_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(DataFileError, match="is not a plain file"):
+        DataFile.of(tmp_path / "a.csv").read()
+
+
+def test_names_are_guessed_whatever_their_case(tmp_path):
+    with pytest.raises(DataFileError, match="did you mean 'income'"):
+        check_columns(tmp_path, ["age", "income"], ["INCOME"])
+    with pytest.raises(DataFileError, match="did you mean 'Income'"):
+        check_columns(tmp_path, ["age", "Income"], ["imcome"])
+
+
+def test_reading_ahead_may_end_in_its_own_thread(monkeypatch):
+    """As where an error keeps the frames, and the thread lets go of them last."""
+    ignored, held = [], []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    let_go, gone = threading.Event(), threading.Event()
+
+    def numbers():
+        yield 0
+        assert let_go.wait(10)
+        held.clear()
+        gone.set()
+        yield 1
+
+    held.append(ahead(numbers()))
+    assert next(held[0]) == 0
+    let_go.set()
+    assert gone.wait(10)
+    assert not held
+    assert [str(one.exc_value) for one in ignored] == []

@@ -15,7 +15,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,7 @@ CHUNK_ROWS = 131_072
 _CSV_BLOCK = 4 << 20  # bytes; several are read ahead
 _BUFFER = 1 << 20
 _AS_TEXT = ("whole number", "number", "truth value", "empty")
+USABLE = (*_AS_TEXT, "text")  # kinds of columns that trees can use
 _PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _KINDS = {
     ".csv": "csv",
@@ -49,6 +50,7 @@ class DataFileError(ValueError):
 def _arrow() -> Any:
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.csv
         import pyarrow.feather
         import pyarrow.ipc
@@ -58,6 +60,13 @@ def _arrow() -> Any:
             "reading data files needs pyarrow; install it with pip install 'fairproj[cli]'"
         ) from None
     return pyarrow
+
+
+@dataclass(frozen=True)
+class KnownText:
+    """The type of a column that held text in training, with the values it held there."""
+
+    values: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,7 @@ class DataFile:
                 self._check_names(self.names())
                 with self._stream() as stream:
                     table = pa.csv.read_csv(stream, **self._csv_options(types))
+                table = _with_nulls(table, types)
             self._check_names(table.column_names)
             if not table.num_rows:
                 raise DataFileError(f"{self.path} has column names but no rows")
@@ -137,7 +147,7 @@ class DataFile:
         else:
             with self._stream() as stream:
                 for batch in pa.csv.open_csv(stream, **self._csv_options(types, columns)):
-                    yield pa.Table.from_batches([batch])
+                    yield _with_nulls(pa.Table.from_batches([batch]), types)
 
     def _batches(self, pa: Any, columns: Sequence[str] | None) -> tuple[Iterator[Any], Any]:
         """Record batches of a file or a stream of them, and their schema."""
@@ -196,9 +206,12 @@ class DataFile:
                 delimiter=self._header()[0], newlines_in_values=True
             ),
             "convert_options": pa.csv.ConvertOptions(
-                strings_can_be_null=True,
+                strings_can_be_null=not _known_nulls(types),
                 include_columns=None if columns is None else list(columns),
-                column_types=dict(types),
+                column_types={
+                    name: pa.string() if isinstance(kind, KnownText) else kind
+                    for name, kind in types.items()
+                },
             ),
         }
 
@@ -213,9 +226,12 @@ class DataFile:
                 yield file
 
     def _check_there(self) -> None:
-        if not self.path.is_file():
-            what = "is a folder" if self.path.is_dir() else "is not there"
-            raise DataFileError(f"{self.path} {what}; give {_WANTED}")
+        if self.path.is_file():
+            return
+        what = "is a folder" if self.path.is_dir() else "is not there"
+        if self.path.exists() and not self.path.is_dir():
+            what = "is not a plain file, and is read more than once"
+        raise DataFileError(f"{self.path} {what}; give {_WANTED}")
 
     def _check_names(self, names: Sequence[str]) -> None:
         twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
@@ -244,22 +260,84 @@ def _ipc_reader(pa: Any, source: Any, options: Any) -> Any:
         return pa.ipc.open_stream(source, options=options)
 
 
+def _known_nulls(types: Mapping[str, Any]) -> bool:
+    """Whether what stands for a missing value in CSV was a value of some column in training."""
+    spelt = set(_arrow().csv.ConvertOptions().null_values)
+    return any(isinstance(kind, KnownText) and kind.values & spelt for kind in types.values())
+
+
+def _with_nulls(table: Any, types: Mapping[str, Any]) -> Any:
+    """Missing values, column by column, in the text of a CSV file that was read without."""
+    if not _known_nulls(types):
+        return table
+    pa = _arrow()
+    spelt = pa.csv.ConvertOptions().null_values
+    for position, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            kind = types.get(field.name)
+            known = kind.values if isinstance(kind, KnownText) else ()
+            nulls = pa.array([text for text in spelt if text not in known], pa.string())
+            column = table.column(position)
+            missing = pa.compute.is_in(column, value_set=nulls)
+            column = pa.compute.if_else(missing, pa.scalar(None, pa.string()), column)
+            table = table.set_column(position, field.name, column)
+    return table
+
+
 def _typed(table: Any, types: Mapping[str, Any]) -> Any:
     """Checked, for pyarrow takes a damaged file as it is; numbers as text where text is meant."""
     table.validate(full=True)
+    for position, field in enumerate(table.schema):
+        column = _without_views(table.column(position))
+        kind = types.get(field.name)
+        if is_text(kind) and kind_of(column.type) in _AS_TEXT:
+            column = _as_text(column, kind)
+        if column.type != field.type:
+            table = table.set_column(position, field.name, column)
+    return table
+
+
+def _as_text(column: Any, kind: Any) -> Any:
+    """Truth values as training spelt them: True in a CSV file, where pyarrow says true."""
+    pa = _arrow()
+    text = column.cast(pa.string())
+    if pa.types.is_boolean(column.type) and isinstance(kind, KnownText):
+        for said in ("true", "false"):
+            spelt = [value for value in kind.values if value.lower() == said]
+            if said not in kind.values and len(spelt) == 1:
+                text = pa.compute.replace_substring(text, said, spelt[0])
+    return text
+
+
+def _without_views(column: Any) -> Any:
+    """Views and runs, which most of pyarrow does not work on, as plain values."""
+    pa = _arrow()
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.compute.run_end_decode(column)
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+
+
+def _without_dictionaries(table: Any) -> Any:
+    """Values themselves: an output has one dictionary for all chunks, an input may have many."""
     pa = _arrow()
     for position, field in enumerate(table.schema):
-        if types.get(field.name) == pa.string() and kind_of(field.type) in _AS_TEXT:
-            text = table.column(position).cast(pa.string())
-            table = table.set_column(position, field.name, text)
+        if pa.types.is_dictionary(field.type):
+            parts = table.column(position).chunks
+            values = [_without_views(part.dictionary).take(part.indices) for part in parts]
+            table = table.set_column(position, field.name, pa.chunked_array(values))
     return table
 
 
 def check_columns(path: Path, present: Sequence[str], wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in present]
     if missing:
-        near = difflib.get_close_matches(missing[0], present, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {listing(list(present), 40)}"
+        folded = {name.casefold(): name for name in present}
+        near = difflib.get_close_matches(missing[0].casefold(), folded, 1)
+        hint = f"it has {listing(list(present), 40)}"
+        if near:
+            hint = f"did you mean {folded[near[0]]!r}?"
         raise DataFileError(f"{path} has no column {listing(missing)}; {hint}")
 
 
@@ -301,7 +379,12 @@ def kind_of(arrow_type: Any) -> str:
         ("number", types.is_decimal),
         ("text", types.is_string),
         ("text", types.is_large_string),
+        ("text", types.is_string_view),
         ("empty", types.is_null),
+        ("date", types.is_date),
+        ("date and time", types.is_timestamp),
+        ("time", types.is_time),
+        ("time span", types.is_duration),
     ):
         if is_of(arrow_type):
             return name
@@ -318,7 +401,10 @@ def is_data_name(path: Path) -> bool:
 
 
 def is_text(arrow_type: Any) -> bool:
-    return arrow_type is not None and kind_of(arrow_type) == "text"
+    """Whether a type that a column is to have is text."""
+    if arrow_type is None or isinstance(arrow_type, KnownText):
+        return arrow_type is not None
+    return kind_of(arrow_type) == "text"
 
 
 def column_types(
@@ -326,11 +412,12 @@ def column_types(
 ) -> dict[str, Any]:
     """How to read CSV columns of new rows, such that they mean what they meant in training."""
     pa = _arrow()
-    found = {}
+    found: dict[str, Any] = {}
     for position, name in enumerate(features):
         values = categories.get(position, [])
         if any(isinstance(value, str) for value in values):
-            found[name] = pa.string()
+            texts = frozenset(value for value in values if isinstance(value, str))
+            found[name] = KnownText(texts)
         elif truth_values[position]:
             found[name] = pa.bool_()
         else:
@@ -349,14 +436,14 @@ def as_frame(table: Any, names: Sequence[str]) -> Any:
 class ChunkWriter:
     """Writes tables one after the other into a file of the kind that its name tells."""
 
-    def __init__(self, path: Path, kind: str, schema: Any) -> None:
+    def __init__(self, sink: Any, kind: str, schema: Any) -> None:
         pa = _arrow()
         if kind == "parquet":
-            self._writer = pa.parquet.ParquetWriter(path, schema)
+            self._writer = pa.parquet.ParquetWriter(sink, schema)
         elif kind == "arrow":
-            self._writer = pa.ipc.new_file(str(path), schema)
+            self._writer = pa.ipc.new_file(sink, schema)
         else:
-            self._writer = pa.csv.CSVWriter(str(path), schema)
+            self._writer = pa.csv.CSVWriter(sink, schema)
 
     def write(self, table: Any) -> None:
         self._writer.write_table(table)
@@ -374,16 +461,51 @@ def write_chunks(path: Path, chunks: Iterator[Any]) -> int:
             ".parquet or .feather file"
         )
     rows = 0
+    writer = None
     with whole(path) as partial:
-        writer = None
         try:
-            for chunk in chunks:
-                writer = writer or ChunkWriter(partial, target.kind, chunk.schema)
-                writer.write(chunk)
+            for chunk in map(_without_dictionaries, chunks):
+                with _written(path, target.kind, chunk):
+                    writer = writer or ChunkWriter(str(partial), target.kind, chunk.schema)
+                    writer.write(chunk)
                 rows += chunk.num_rows
-        finally:
+            if writer is None:
+                raise DataFileError("there are no rows to write")
+        except BaseException:
             if writer is not None:
-                writer.close()
-        if writer is None:
-            raise DataFileError("there are no rows to write")
+                with suppress(*_foreign_errors()):  # the file goes; the first error tells more
+                    writer.close()
+            raise
+        with _written(path):
+            writer.close()
     return rows
+
+
+@contextmanager
+def _written(path: Path, kind: str = "", chunk: Any = None) -> Iterator[None]:
+    """What the writer complains of as one sentence, which names the columns it is about."""
+    try:
+        yield
+    except _foreign_errors() as error:
+        names = (
+            [] if chunk is None else [n for n in chunk.column_names if _is_refused(chunk, n, kind)]
+        )
+        if names:
+            found = ", ".join(f"{name!r} of type {chunk.schema.field(name).type}" for name in names)
+            said = f"has no place for column {found}; leave it out, or name a .feather file"
+        else:
+            said = "cannot be written: " + " ".join(str(error).split())[:200]
+        raise DataFileError(f"{path} {said}") from None
+
+
+def _is_refused(chunk: Any, name: str, kind: str) -> bool:
+    """Whether a column cannot be written by itself either."""
+    pa = _arrow()
+    part = chunk.select([name]).slice(0, 1)
+    try:
+        writer = ChunkWriter(pa.BufferOutputStream(), kind, part.schema)
+        writer.write(part)
+        writer.close()
+    except pa.ArrowException:
+        return True
+    return False

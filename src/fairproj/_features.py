@@ -88,6 +88,14 @@ class FeatureEncoder:
         self._check_missing(matrix)
         return matrix
 
+    def unknown(self, X: pd.DataFrame, matrix: Matrix) -> dict[Any, pd.Series]:
+        """Of each column of categories, the values of X that its ``matrix`` has no code for."""
+        found = {}
+        for position in self._categories:
+            values = X[self._names[position]]
+            found[self._names[position]] = values[np.isnan(matrix[:, position]) & values.notna()]
+        return found
+
     @property
     def learnt(self) -> Learnt:
         """What new rows are read by."""

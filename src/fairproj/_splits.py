@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold, train_test_split
 from sklearn.model_selection._split import GroupsConsumerMixin
+from sklearn.utils import check_random_state
 
 from fairproj._cells import Cells
 from fairproj._validation import check_groups, check_labels, take_rows
@@ -89,6 +90,7 @@ def fair_train_test_split(
     """
     cells = checked_cells(y, sensitive_features, 2, "a split")
     rows = np.arange(len(cells.index))
+    check_random_state(random_state)  # here, where its error is not one of test_size
     try:
         split = train_test_split(
             rows, test_size=test_size, random_state=random_state, stratify=cells.index

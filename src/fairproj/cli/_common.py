@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import shlex
 import sys
 import warnings
@@ -18,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairproj import __version__
+from fairproj._files import check_writable
 
 NOT_MET, UNDECIDED = 3, 4
 
@@ -39,14 +41,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, f
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there already.")]
 
 
-def _not_zero(jobs: int) -> int:
+def not_zero(jobs: int) -> int:
     if jobs == 0:
         raise typer.BadParameter("it must be 1 or more, or -1 for all cores")
     return jobs
 
 
 Jobs = Annotated[
-    int, typer.Option(help="Fits at a time; -1 is one for each core.", callback=_not_zero)
+    int, typer.Option(help="Fits at a time; -1 is one for each core.", callback=not_zero)
 ]
 
 
@@ -79,7 +81,7 @@ def in_a_sentence(command: Command) -> Command:
             typer.echo("Stopped.", err=True)
             raise typer.Exit(130) from None
         except FileNotFoundError as error:
-            _fail(f"{error.filename} is not there")
+            _fail(f"{error.filename} is not there" if error.filename else str(error))
         except (ImportError, OSError, TypeError, ValueError) as error:
             _fail(str(error) or type(error).__name__)
 
@@ -87,18 +89,28 @@ def in_a_sentence(command: Command) -> Command:
 
 
 def _fail(sentence: str) -> None:
-    typer.echo(f"error: {' '.join(sentence.split())}", err=True)
+    typer.echo(f"error: {_clean(' '.join(sentence.split()))}", err=True)
     raise typer.Exit(1) from None
 
 
 def _show_warning(message: Any, *_: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    typer.echo(f"warning: {_clean(' '.join(str(message).split()))}", err=True)
+
+
+# Control characters, which command a terminal; line breaks and marks that turn the direction of
+# text, which mislead a reader; and halves of characters, which cannot be printed.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def _clean(text: str) -> str:
+    """Text of a file as a terminal may show it: what is unsafe by its code."""
+    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def refuse_to_overwrite(
     outputs: Iterable[Path | None], force: bool, inputs: Iterable[Path] = ()
 ) -> None:
-    """Outputs must be new, or --force given; never an input, and no two the same."""
+    """Outputs must be new, or --force given; never an input, no two the same, all writable."""
     taken = {path.resolve(): "an input" for path in inputs}
     for path in outputs:
         if path is None:
@@ -108,10 +120,11 @@ def refuse_to_overwrite(
         taken[path.resolve()] = "an output"
         if path.is_dir():
             raise ValueError(f"{path} is a folder; name a file")
-        if path.exists() and not force:
+        if path.is_file() and not force:
             raise ValueError(f"{path} is there already; add --force to replace it")
         if not path.absolute().parent.is_dir():
             raise ValueError(f"the folder {path.parent} is not there; make it first")
+        check_writable(path)
 
 
 _typed: list[str] | None = None
@@ -139,14 +152,14 @@ def print_json(content: Any) -> None:
 
 def say(text: str = "") -> None:
     """A line of text that a person reads; no markup is looked for in it."""
-    Console(highlight=False, soft_wrap=False).print(text, markup=False)
+    Console(highlight=False, soft_wrap=False).print(_clean(text), markup=False)
 
 
 def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Columns of numbers stand to the right."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    cells = [[_clean(str(cell)) for cell in row] for row in rows]
     table = Table(
-        title=title,
+        title=Text(_clean(title)),
         title_justify="left",
         title_style="bold",
         box=None,

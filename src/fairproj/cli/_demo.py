@@ -39,7 +39,12 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     data, model, page = (output / name for name in ("adult.csv", "model.fairproj", "report.html"))
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"{output} cannot be made a folder: {error.strerror}; name another"
+        ) from None
     refuse_to_overwrite([data, model, page], force)
     adult = load_adult()
     with whole(data) as partial:

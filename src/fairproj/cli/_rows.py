@@ -13,7 +13,7 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj._data_files import DataFile, check_columns, is_text
+from fairproj._data_files import USABLE, DataFile, check_columns, is_text
 from fairproj._validation import listing
 from fairproj.selection import fair_train_test_split
 
@@ -48,7 +48,9 @@ TestSize = Annotated[
         "trains on all rows."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of every choice of rows to hold out.", min=0)]
+Seed = Annotated[
+    int, typer.Option(help="Of every choice of rows to hold out.", min=0, max=2**32 - 1)
+]
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def read_rows(
         features = _features(frame, asked)
         if not features:
             raise ValueError(f"{path} has no column left to predict from")
+        _refuse_kinds(path, [(name, kind) for name, kind in kinds if name in features])
     y = frame[asked.label].to_numpy()
     return Rows(
         file,
@@ -129,6 +132,16 @@ def refuse_missing(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> Non
                 f"column {name!r} of {path} misses {missing} of {len(frame)} values; drop those "
                 "rows, or fill them with a value of their own"
             )
+
+
+def _refuse_kinds(path: Path, kinds: Sequence[tuple[str, str]]) -> None:
+    """Columns that trees cannot use, by what the file has them for."""
+    odd = [f"{name!r} ({kind})" for name, kind in kinds if kind not in USABLE]
+    if odd:
+        raise ValueError(
+            f"{path} has columns that trees cannot use: {', '.join(odd)}; turn them into numbers "
+            "or text, or leave them out with --drop"
+        )
 
 
 def _features(frame: pd.DataFrame, asked: Question) -> list[str]:
