@@ -181,3 +181,6 @@ def test_learners_of_ones_own_are_opened_with_trust(folder, data, tmp_path):
     assert found["scores"][0]["value"] == np.mean(model.predict(data[["x"]]) == data["y"])
     assert "3" in run("info", tmp_path / "t.fairproj", *trust).stdout
     run("report", *asked[1:], *trust, "-o", tmp_path / "r.md")
+    out = tmp_path / "p.csv"
+    run("predict", tmp_path / "t.fairproj", folder / "d.csv", *trust, "-o", out)
+    assert pd.read_csv(out)["prediction"].tolist() == model.predict(data[["x"]]).tolist()

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import typer
 
-from fairproj._data_files import is_data_name
 from fairproj._validation import listing
 from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, typed_command
-from fairproj.cli._model import Trust, open_model
+from fairproj.cli._model import Trust, open_model, refuse_swapped
 from fairproj.cli._record import Record, record_of, types_of
 from fairproj.cli._rows import (
     Positive,
@@ -147,8 +146,7 @@ def _of_model(
 ) -> Audited:
     if len(files) != 2:
         raise ValueError("give a model file and a data file, or a data file with --predictions")
-    if is_data_name(files[0]) and not is_data_name(files[1]):
-        raise ValueError(f"{files[0]} is data: the model comes first, then the data")
+    refuse_swapped(files[0], files[1])
     model = open_model(files[0], trust)
     record = record_of(model)
     if record is None and (label is None or not sensitive):

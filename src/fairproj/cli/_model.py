@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fairproj import FairProjClassifier, load
+from fairproj._data_files import is_data_name
 
 ModelFile = Annotated[Path, typer.Argument(help="A file of fairproj train or model.save().")]
 Trust = Annotated[
@@ -17,6 +18,11 @@ Trust = Annotated[
         "repeated."
     ),
 ]
+
+
+def refuse_swapped(model: Path, data: Path) -> None:
+    if is_data_name(model) and not is_data_name(data):
+        raise ValueError(f"{model} is data: the model comes first, then the data")
 
 
 def open_model(path: Path, trust: list[str] | None) -> FairProjClassifier:

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from fairproj import FairProjClassifier, load
+from fairproj import FairProjClassifier
 from fairproj._ahead import ahead
-from fairproj._data_files import DataFile, as_frame, is_data_name, write_chunks
+from fairproj._data_files import DataFile, as_frame, write_chunks
 from fairproj._validation import listing
 from fairproj.cli._common import (
     AsJson,
@@ -26,6 +26,7 @@ from fairproj.cli._common import (
     refuse_to_overwrite,
     say,
 )
+from fairproj.cli._model import ModelFile, Trust, open_model, refuse_swapped
 from fairproj.cli._record import types_of
 
 _MOST_TOLD = 8
@@ -40,7 +41,7 @@ _MOST_TOLD = 8
 )
 @in_a_sentence
 def predict(
-    model: Annotated[Path, typer.Argument(help="A file of fairproj train or model.save().")],
+    model: ModelFile,
     data: Annotated[Path, typer.Argument(help="CSV, Parquet, Feather or Arrow.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A .csv, .parquet or .feather file to write.")
@@ -51,14 +52,14 @@ def predict(
     jobs: Annotated[
         int, typer.Option(help="Threads; -1 is one for each core.", callback=not_zero)
     ] = -1,
+    trust: Trust = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     refuse_to_overwrite([output], force, [model, data])
-    if is_data_name(model) and not is_data_name(data):
-        raise ValueError(f"{model} is data: the model comes first, then the data")
+    refuse_swapped(model, data)
     source = DataFile.of(data)
-    found = load(model).set_params(n_jobs=jobs)
+    found = open_model(model, trust).set_params(n_jobs=jobs)
     # Said once and of all rows, at the end; the library can only speak of a chunk.
     warnings.filterwarnings("ignore", "column .* has no value known from training")
     unknown = Unknown()
