@@ -133,7 +133,10 @@ def main() -> None:
         "a population whose every rate is known. *Best possible* is the accuracy of the best "
         "classifier, random ones included, with a gap of at most the target (a linear program). "
         f"`upper` at confidence {CONFIDENCE:g}: at most {1 - CONFIDENCE:.0%} of all runs may "
-        "choose a model above the target.\n\n" + markdown(lines)
+        "choose a model above the target. `one_se` and `mean` promise no share; `mean`, the choice "
+        "by the point estimate, is the control that should exceed it. With several groups it need "
+        "not: the largest difference of a few noisy rates is too large on average.\n\n"
+        + markdown(lines)
     )
     write(HERE / "results" / "selection.md", text)
     print(text)

@@ -88,7 +88,7 @@ def test_coverage_by_simulation_with_a_negative_control():
         "false_positive_rate": np.ptp(TRUE[:, 0]),
         "equalized_odds": max(np.ptp(TRUE[:, 0]), np.ptp(TRUE[:, 1])),
     }
-    repetitions = 400
+    repetitions = 300
     covered, control = dict.fromkeys(true, 0), 0
     for _ in range(repetitions):
         y, predicted, groups = simulate(rng)
@@ -138,7 +138,7 @@ def test_the_models_own_positive_label():
 def test_each_rates_interval_covers():
     rng = np.random.default_rng(1)
     inside = []
-    for _ in range(100):
+    for _ in range(60):
         y, predicted, groups = simulate(rng)
         rates = fairness_report(None, None, y, groups, y_pred=predicted, confidence=0.8).rates
         row = rates[(rates["group"] == "c") & (rates["rate"] == "true_positive_rate")].iloc[0]

@@ -377,7 +377,7 @@ def test_a_target_is_used_for_the_gap_it_was_set_for(folder, other):
     assert json.loads(page.read_text("utf-8"))["frontier"] is None
 
 
-def test_training_rows_meet_no_target(folder):
+def test_training_rows_meet_no_target(folder, other):
     path = folder / "seen.fairproj"
     asked = ("--label", "y", "--sensitive", "sex", "--rounds", 5, "--drop", "id")
     asked += ("--test-size", 0)

@@ -150,12 +150,13 @@ class _Test:
         self._lower = edges[:-1]
         z = float(special.ndtri(confidence))
         reach = REACH * np.sqrt(pair.n_a) / 2
-        seen = float(_rank(pair, z))
-        first = pair.n_a * max(0.0, lowest + pair.hits_a / pair.n_a - pair.hits_b / pair.n_b)
-        last = pair.n_a * min(1.0, highest + max(seen, 0.0))
+        self._rank = float(_rank(pair, z))
+        self._seen = pair.hits_a / pair.n_a - pair.hits_b / pair.n_b
+        first = pair.n_a * max(0.0, lowest + self._seen)
+        last = pair.n_a * min(1.0, highest + max(self._rank, 0.0))
         span = np.linspace(max(first - reach, 0), min(last + reach, pair.n_a), blocks)
         self._starts = np.unique(np.append(0, span.astype(int)))
-        least = _least(self._starts, pair, z, seen + TIE)
+        least = _least(self._starts, pair, z, self._rank + TIE)
         self._in_region = _at_least(least, pair.n_b, edges[1:, None])
 
     def p_value(self, difference: float) -> float:
@@ -175,11 +176,16 @@ class _Test:
         """The least difference that is refuted; 1 if none is."""
         if not self.refutes(1.0):
             return 1.0
-        found: float = optimize.brentq(self._excess, -1.0, 1.0, xtol=PRECISE)
+        likely = min(2 * self._rank - self._seen, 1.0)  # twice as far out as Newcombe's limit
+        high = likely if self.refutes(likely) else 1.0
+        low = -1.0 if self.refutes(self._seen) else self._seen
+        found: float = optimize.brentq(self._excess, low, high, xtol=PRECISE)
         return min(found + 2 * PRECISE, 1.0)
 
     def _excess(self, difference: float) -> float:
-        return float(np.log(self.p_value(difference) / self._error))
+        """Of p(D) over the error allowed; nearly straight in D on this scale."""
+        p_value = min(self.p_value(difference), 1 - TIE)
+        return float(special.ndtri(p_value) - special.ndtri(self._error))
 
 
 def _rank(pair: Pair, z: float) -> Array:

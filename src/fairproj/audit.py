@@ -213,7 +213,7 @@ def fairness_report(
     >>> report = fairness_report(None, None, y, group, y_pred=predicted)
     >>> gap = report.gaps.set_index("gap").loc["equal_opportunity"]
     >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
-    0.04 in [0.00, 0.49]
+    0.04 in [0.00, 0.33]
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
