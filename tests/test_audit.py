@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from conftest import make_sample
 from fairproj import FairProjClassifier, fairness_report
 from fairproj._difference import Pair, difference_bound
-from fairproj.audit import exact_interval
+from fairproj.audit import exact_interval, gap_upper_bound
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
@@ -28,6 +28,22 @@ def test_intervals_are_scipys(hits, n, confidence):
 
 def test_no_rows_no_knowledge():
     assert tuple(map(float, exact_interval(0, 0))) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 1 - 1e-16, -1, 95, float("nan")])
+def test_a_confidence_that_is_none(confidence):
+    y, groups = np.tile([0, 1], 50), np.repeat(["a", "b"], 50)
+    for said in (
+        lambda: exact_interval(1, 3, confidence),
+        lambda: gap_upper_bound(y, y, groups, "accuracy", confidence),
+        lambda: fairness_report(None, None, y, groups, y_pred=y, confidence=confidence),
+    ):
+        with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
+            said()
+    with pytest.raises(ValueError, match="one group only"):
+        gap_upper_bound(y, y, np.repeat("a", 100), "accuracy", 0.9)
+    with pytest.raises(ValueError, match="hits must lie between 0 and n"):
+        exact_interval(5, 3)
 
 
 def sample(seed, n=400, n_groups=3):

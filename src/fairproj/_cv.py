@@ -64,9 +64,9 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         gap on that part must be at most ``max_gap``. Candidates are looked at in the order of their
         gaps on the rows they were trained on, and none counts after the first that fails: an order
         that the held-out rows had no part in needs no correction for the number of candidates.
-        The chance that a model is kept whose true gap is above ``max_gap`` is then at most
-        ``1 - confidence``, whatever the data, if rows are independent. The kept model is the one
-        that was judged: it is not fitted again.
+        The chance that a candidate counts as meeting ``max_gap`` and its true gap is above it is
+        then at most ``1 - confidence``, whatever the data, if rows are independent and drawn
+        alike. The kept model is the one that was judged: it is not fitted again.
     ``"mean"``
         The mean gap of the folds; the true gap is then above the target more often still.
 

@@ -2,8 +2,8 @@
 
 Apart from `audit`, which says what to compare, because it is a piece of mathematics by itself.
 
-Two independent counts, x_a of n_a rows and x_b of n_b. The bound inverts a test (Buehler 1957): of
-all outcomes, those that speak for a difference no larger than the one seen does are
+Two independent counts, x_a of n_a rows and x_b of n_b. The bound inverts a test, as Buehler's
+(1957): of all outcomes, those that speak for a difference no larger than the one seen does are
 
     R = {(i, j) : T(i, j) <= T(x_a, x_b)},
 
@@ -16,7 +16,8 @@ Newcombe's (1998) upper limit of the difference from Wilson's limits of the two 
 exact, but nearly so: outcomes are ranked by it, so that the exact bound is little wider.
 
 T rises with i and falls with j. (Wilson's lower limit l has 0 <= l' < 2, so that T's derivative in
-the rate of b, -1 + (p - l) (1 - l') / sqrt(... + (p - l)^2), is negative; likewise for a.)
+the rate of b, -1 + (p - l) (1 - l') / sqrt(... + (p - l)^2), is negative; likewise for a. At a
+confidence below a half the two limits change places, and the same holds of the upper.)
 Therefore P(R) falls with p_a and rises with p_b. So the supremum over a short interval of p_b is
 bounded by p_a at its lower and p_b at its upper end; R has for every i a least j, which rises with
 i, so that a block of neighbouring i may be counted with the least j of its first; and p(D) falls
@@ -39,8 +40,8 @@ FINE = (96, 192)  # cells of the rate p_b and blocks of the counts of a
 COARSE = (8, 24)  # often enough to tell that a pair does not matter
 GAMMA = 0.01  # as a share of 1 - confidence
 REACH = 5.0  # standard deviations of a count around its mean that are cut into blocks
+TRIED = 4  # pairs whose lower bound is looked at
 TIE = 1e-12
-PRECISE = 1e-6
 
 
 class Pair(NamedTuple):
@@ -72,9 +73,9 @@ def largest_difference_bound(hits: Array, rows: Array, confidence: float) -> flo
     unknown = [pair for pair in pairs if not pair.n_a or not pair.n_b]
     bound = max((_one_rate_bound(pair, confidence) for pair in unknown), default=0.0)
     z = float(special.ndtri(confidence))
-    ranked = [(float(_rank(pair, z)), pair) for pair in pairs if pair.n_a and pair.n_b]
+    ranked = [(float(_rank(pair, z)), pair) for pair in _leading(pairs)]
     for rank, pair in sorted(ranked, reverse=True):
-        if _far_below(bound, rank, pair, confidence):
+        if bound >= 1 or _far_below(bound, rank, pair, confidence):
             continue
         if _Test(pair, confidence, *COARSE).refutes(bound):
             continue
@@ -87,16 +88,15 @@ def largest_difference_bound(hits: Array, rows: Array, confidence: float) -> flo
 def largest_difference_low(hits: Array, rows: Array, confidence: float) -> float:
     """A number that max_{a,b} (p_a - p_b) is at least, or 0.
 
-    The lower bound of the pair for which it seems largest. Since any pair may be that one, it is
-    wrong with a chance of at most 1 - confidence for each ordered pair: take that into account.
+    The best lower bound of the few pairs that look farthest apart. Since any pair may be one of
+    them, it is wrong with a chance of at most 1 - confidence for each ordered pair: take that into
+    account.
     """
     # p_a - p_b >= -(bound of p_b - p_a), so look for the pair with the least bound.
     z = float(special.ndtri(confidence))
     pairs = [pair for pair in _ordered(hits, rows) if pair.n_a and pair.n_b]
-    if not pairs:
-        return 0.0
-    least = min(pairs, key=lambda pair: float(_rank(pair, z)))
-    return max(0.0, -difference_bound(least, confidence))
+    farthest = sorted(pairs, key=lambda pair: float(_rank(pair, z)))[:TRIED]
+    return max([0.0, *(-difference_bound(pair, confidence) for pair in farthest)])
 
 
 def _ordered(hits: Array, rows: Array) -> list[Pair]:
@@ -104,6 +104,23 @@ def _ordered(hits: Array, rows: Array) -> list[Pair]:
         Pair(int(hits[a]), int(rows[a]), int(hits[b]), int(rows[b]))
         for a, b in permutations(range(len(rows)), 2)
     ]
+
+
+def _turned(pair: Pair) -> Pair:
+    """The same difference as (1 - p_b) - (1 - p_a) where b has fewer rows: C is then shorter."""
+    if pair.n_a <= pair.n_b:
+        return pair
+    return Pair(pair.n_b - pair.hits_b, pair.n_b, pair.n_a - pair.hits_a, pair.n_a)
+
+
+def _leading(pairs: list[Pair]) -> list[Pair]:
+    """Of pairs that are alike but for the hits of a, the one with most: its R holds theirs."""
+    most: dict[tuple[int, int, int], int] = {}
+    for pair in map(_turned, pairs):
+        if pair.n_a:
+            alike = (pair.n_a, pair.hits_b, pair.n_b)
+            most[alike] = max(pair.hits_a, most.get(alike, 0))
+    return [Pair(hits_a, *alike) for alike, hits_a in most.items()]
 
 
 def _far_below(bound: float, rank: float, pair: Pair, confidence: float) -> bool:
@@ -139,8 +156,7 @@ class _Test:
     """
 
     def __init__(self, pair: Pair, confidence: float, cells: int, blocks: int) -> None:
-        if pair.n_a > pair.n_b:  # the same with (1 - p_b) - (1 - p_a): C is short for many rows
-            pair = Pair(pair.n_b - pair.hits_b, pair.n_b, pair.n_a - pair.hits_a, pair.n_a)
+        pair = _turned(pair)
         self._pair, self._error = pair, 1 - confidence
         self._gamma = GAMMA * self._error
         side = 1 - self._gamma / 2
@@ -149,11 +165,12 @@ class _Test:
         edges = np.linspace(lowest, highest, cells + 1)
         self._lower = edges[:-1]
         z = float(special.ndtri(confidence))
-        reach = REACH * np.sqrt(pair.n_a) / 2
         self._rank = float(_rank(pair, z))
         self._seen = pair.hits_a / pair.n_a - pair.hits_b / pair.n_b
         first = pair.n_a * max(0.0, lowest + self._seen)
         last = pair.n_a * min(1.0, highest + max(self._rank, 0.0))
+        widest = float(np.clip(pair.n_a / 2, first, last))
+        reach = REACH * math.sqrt(widest * (1 - widest / pair.n_a) + REACH)
         span = np.linspace(max(first - reach, 0), min(last + reach, pair.n_a), blocks)
         self._starts = np.unique(np.append(0, span.astype(int)))
         least = _least(self._starts, pair, z, self._rank + TIE)
@@ -179,8 +196,9 @@ class _Test:
         likely = min(2 * self._rank - self._seen, 1.0)  # twice as far out as Newcombe's limit
         high = likely if self.refutes(likely) else 1.0
         low = -1.0 if self.refutes(self._seen) else self._seen
-        found: float = optimize.brentq(self._excess, low, high, xtol=PRECISE)
-        return min(found + 2 * PRECISE, 1.0)
+        precise = 1e-4 / math.sqrt(self._pair.n_a + self._pair.n_b)
+        found: float = optimize.brentq(self._excess, low, high, xtol=precise)
+        return min(found + 2 * precise, 1.0)
 
     def _excess(self, difference: float) -> float:
         """Of p(D) over the error allowed; nearly straight in D on this scale."""
@@ -199,7 +217,7 @@ def _rank(pair: Pair, z: float) -> Array:
 
 def _wilson(hits: Any, n: int, z: float) -> Array:
     """Wilson's upper limit of a rate; the lower is one less that of the misses."""
-    half = z * np.sqrt(hits * (n - hits) / n + z * z / 4)
+    half = z * np.sqrt(hits * ((n - hits) / n) + z * z / 4)
     limit: Array = (hits + z * z / 2 + half) / (n + z * z)
     return limit
 

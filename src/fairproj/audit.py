@@ -16,7 +16,7 @@ from scipy import stats
 from sklearn.pipeline import Pipeline
 
 from fairproj._difference import largest_difference_bound, largest_difference_low
-from fairproj._validation import Array, check_groups, split_sensitive_columns
+from fairproj._validation import Array, Groups, check_groups, split_sensitive_columns
 from fairproj.metrics import two_labels
 
 __all__ = ["FairnessReport", "exact_interval", "fairness_report"]
@@ -52,7 +52,10 @@ def exact_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Array, 
     >>> print(f"{low:.3f} {high:.3f}")
     0.444 0.975
     """
+    check_confidence(confidence)
     hits, n = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
+    if not ((hits >= 0) & (hits <= n)).all():
+        raise ValueError("hits must lie between 0 and n")
     tail = (1 - confidence) / 2
     with np.errstate(invalid="ignore"):
         low = stats.beta.ppf(tail, hits, n - hits + 1)
@@ -70,9 +73,10 @@ def gap_upper_bound(
 
     Every group to be compared must be among ``sensitive_features``.
     """
+    check_confidence(confidence)
     y, y_pred, positive = two_labels(y, y_pred, pos_label)
     actual, predicted = (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)
-    groups = check_groups(sensitive_features, len(actual), beside="y")
+    groups = _several(sensitive_features, len(actual))
     return max(
         largest_difference_bound(*_counts(name, actual, predicted, groups), confidence)
         for name in _GAPS[gap]
@@ -173,12 +177,17 @@ def fairness_report(
     """Rates by group and gaps of a classifier on held-out rows, with exact intervals.
 
     The interval of a rate is Clopper & Pearson's. A gap's interval is made of exact bounds of the
-    differences between two groups, which are different people, hence independent. Its upper end
-    fails with at most half of ``1 - confidence``: the largest of the upper bounds of all pairs,
-    each at that level, since it is too small only if that of the pair which truly differs most is.
-    Its lower end fails with at most the other half: a lower bound of one pair, whichever looks
-    best, at that level divided by the number of ordered pairs. Both are valid for any sample size
-    and number of groups. For equalized odds, the pairs of both labels are taken together.
+    differences between two groups. Its upper end fails with at most half of ``1 - confidence``: the
+    largest of the upper bounds of all pairs, each at that level, since it is too small only if that
+    of the pair which truly differs most is. Its lower end fails with at most the other half: the
+    best lower bound of some pairs, at that level divided by the number of ordered pairs. Both are
+    valid for any sample size and number of groups. For equalized odds, the pairs of both labels are
+    taken together.
+
+    All of this is for independent rows, each drawn like the others. Rows held out by group *and*
+    label, as `fair_train_test_split` does, have the share of positive labels of the training rows.
+    That does nothing to true and false positive rates. The intervals of selection rates and
+    accuracies take the share for chance; they are nearly right unless most rows are held out.
 
     Parameters
     ----------
@@ -215,8 +224,7 @@ def fairness_report(
     >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
     0.04 in [0.00, 0.33]
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    check_confidence(confidence)
     if sensitive_features is None:
         columns = getattr(innermost(model), "sensitive_columns", None)
         if columns is None:
@@ -230,11 +238,7 @@ def fairness_report(
         pos_label = getattr(innermost(model), "pos_label", None)
     y, predictions, positive = two_labels(y, predictions, pos_label)
     actual, predicted = (y == positive).astype(np.intp), (predictions == positive).astype(np.intp)
-    groups = check_groups(sensitive_features, len(actual), beside="y")
-    if len(groups.values) < 2:
-        raise ValueError(
-            f"sensitive_features holds one group only ({groups.names[0]}); a gap needs two"
-        )
+    groups = _several(sensitive_features, len(actual))
     counts = {name: _counts(name, actual, predicted, groups) for name in _RATES}
     rates = [_rate_rows(name, *counts[name], groups.names, confidence) for name in _RATES]
     error = (1 - confidence) / 2
@@ -244,6 +248,20 @@ def fairness_report(
         for name, used in _GAPS.items()
     ]
     return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
+
+
+def check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1 - 1e-9:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+
+
+def _several(sensitive_features: Any, n_rows: int) -> Groups:
+    groups = check_groups(sensitive_features, n_rows, beside="y")
+    if len(groups.values) < 2:
+        raise ValueError(
+            f"sensitive_features holds one group only ({groups.names[0]}); a gap needs two"
+        )
+    return groups
 
 
 def innermost(model: Any) -> Any:
