@@ -95,8 +95,9 @@ def largest_difference_low(hits: Array, rows: Array, confidence: float) -> float
     # p_a - p_b >= -(bound of p_b - p_a), so look for the pair with the least bound.
     z = float(special.ndtri(confidence))
     pairs = [pair for pair in _ordered(hits, rows) if pair.n_a and pair.n_b]
-    farthest = sorted(pairs, key=lambda pair: float(_rank(pair, z)))[:TRIED]
-    return max([0.0, *(-difference_bound(pair, confidence) for pair in farthest)])
+    ranked = sorted((float(_rank(pair, z)), pair) for pair in pairs)
+    tried = [pair for rank, pair in ranked[:TRIED] if rank < 0]  # else they bound nothing
+    return max([0.0, *(-difference_bound(pair, confidence) for pair in tried)])
 
 
 def _ordered(hits: Array, rows: Array) -> list[Pair]:
