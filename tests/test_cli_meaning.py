@@ -135,7 +135,8 @@ def test_stopped_means_stopped(folder, command, monkeypatch):
         "report": [folder / "m.fairproj", folder / "d.csv"],
     }[command]
     said = run(command, *arguments, "-o", out, "--jobs", 1, code=130)
-    assert "Stopped" in said.stderr
+    assert said.stderr.strip().splitlines()[-1] == "Stopped."
+    assert "warning" not in said.stderr
     assert len(calls) == 2
     assert not out.exists()
 
@@ -156,8 +157,12 @@ def test_errors_speak_of_options(folder):
     start = ["train", folder / "d.csv", *ASKED, "-o", folder / "x.fairproj"]
     said = run(*start, "--max-gap", 0, code=1).stderr
     assert "--nearest" in said
+    assert "warning: none of" not in said
     assert "if_none" not in said
-    assert "--learning-rate 0 must be above 0" in run(*start, "--learning-rate", 0, code=1).stderr
+    assert (
+        "--learning-rate 0 must be above 0 and at most 1"
+        in run(*start, "--learning-rate", 0, code=1).stderr
+    )
     assert not (folder / "x.fairproj").exists()
 
 
@@ -184,3 +189,36 @@ def test_learners_of_ones_own_are_opened_with_trust(folder, data, tmp_path):
     out = tmp_path / "p.csv"
     run("predict", tmp_path / "t.fairproj", folder / "d.csv", *trust, "-o", out)
     assert pd.read_csv(out)["prediction"].tolist() == model.predict(data[["x"]]).tolist()
+
+
+def test_crossed_columns_in_any_order_are_the_same_groups(folder, data, tmp_path):
+    model = tmp_path / "m.fairproj"
+    asked = [*ASKED, "--sensitive", "race", "--epsilon", 0.1]
+    run("train", folder / "d.csv", *asked, "-o", model)
+    turned = ["--sensitive", "race", "--sensitive", "sex"]
+    assert told("audit", model, folder / "d.csv", *turned)["target"]["max_gap"] == 0.1
+
+
+def test_predictions_are_read_as_the_labels(folder, data):
+    coded = data.assign(y=data["y"].map({"no": 0, "yes": 1}), said=data["y"], score=data["x"])
+    coded.to_csv(folder / "said.csv", index=False)
+    data.assign(y=data["y"].map({"no": "0", "yes": "1"}), said=(data["x"] > 0) * 1).to_parquet(
+        folder / "said.parquet"
+    )
+    asked = ["--label", "y", "--sensitive", "sex"]
+    for column, start in (("said", "'no', 'yes'"), ("score", "")):
+        said = run("audit", folder / "said.csv", *asked, "--predictions", column, code=1).stderr
+        assert f"the predictions '{column}'" in said
+        assert "turn scores into labels" in said
+        assert start in said or "'yes', 'no'" in said
+    found = told("audit", folder / "said.parquet", *asked, "--predictions", "said")
+    assert found["scores"][0]["value"] == np.mean((data["x"] > 0) == (data["y"] == "yes"))
+
+
+def test_a_link_to_itself_is_no_place_for_a_file(folder, tmp_path):
+    loop = tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    said = run("predict", folder / "m.fairproj", folder / "d.csv", "-o", loop, code=1).stderr
+    assert "cannot be written" in said
+    with pytest.raises(ValueError, match="is no name of a file"):
+        load(folder / "m.fairproj").save("/")

@@ -13,6 +13,8 @@ from fairproj._difference import (
     FINE,
     GAMMA,
     Pair,
+    _leading,
+    _ordered,
     _rank,
     _Test,
     difference_bound,
@@ -160,6 +162,7 @@ def test_the_largest_is_that_of_all_pairs(groups, confidence):
 def test_groups_that_are_alike_are_compared_once():
     rows, hits = np.full(60, 2000), np.full(60, 1000)
     one = difference_bound(Pair(1000, 2000, 1000, 2000), 0.975)
+    assert len(_leading(_ordered(hits, rows))) == 1
     assert largest_difference_bound(hits, rows, 0.975) == one
     hits = hits + np.arange(60)
     one = difference_bound(Pair(1059, 2000, 1000, 2000), 0.975)
@@ -172,6 +175,14 @@ def test_the_lower_bound_is_the_best_of_a_few_pairs():
     best = max(-difference_bound(Pair(*a, *b), 1 - 0.025 / 20) for a, b in pairs)
     assert best > 0.05
     assert largest_difference_low(hits, rows, 1 - 0.025 / 20) == pytest.approx(best, abs=1e-6)
+
+
+def test_pairs_ranked_below_the_bound_are_not_passed_over():
+    """Ranks only order the pairs: with few rows a bound may lie far above its rank."""
+    hits, rows = np.array([40, 12, 33, 1, 1]), np.array([74, 12, 53, 1, 1])
+    pairs = permutations(zip(hits, rows, strict=True), 2)
+    best = max(difference_bound(Pair(*a, *b), 0.8) for a, b in pairs)
+    assert largest_difference_bound(hits, rows, 0.8) == pytest.approx(best, abs=2e-4)
 
 
 def test_hoeffdings_short_cut_leaves_nothing_out():

@@ -1,4 +1,4 @@
-"""An upper bound for the difference of two probabilities that holds at any sample size.
+"""Bounds for the difference of two probabilities that hold at any sample size.
 
 Apart from `audit`, which says what to compare, because it is a piece of mathematics by itself.
 

@@ -39,6 +39,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def _begun(path: str | os.PathLike[str]) -> tuple[Path, Path, int | None]:
     """The file to write, an empty one beside it, and the mode of the file that is there."""
     target = Path(os.path.realpath(path))
+    if not target.name or not os.fspath(path):
+        raise ValueError(f"{os.fspath(path)!r} is no name of a file")
     partial = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
     with _named(path):
         mode = _mode(Path(path))

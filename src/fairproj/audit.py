@@ -52,7 +52,7 @@ def exact_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Array, 
     >>> print(f"{low:.3f} {high:.3f}")
     0.444 0.975
     """
-    check_confidence(confidence)
+    _check_confidence(confidence)
     hits, n = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
     if not ((hits >= 0) & (hits <= n)).all():
         raise ValueError("hits must lie between 0 and n")
@@ -73,7 +73,7 @@ def gap_upper_bound(
 
     Every group to be compared must be among ``sensitive_features``.
     """
-    check_confidence(confidence)
+    _check_confidence(confidence)
     y, y_pred, positive = two_labels(y, y_pred, pos_label)
     actual, predicted = (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)
     groups = _several(sensitive_features, len(actual))
@@ -224,7 +224,7 @@ def fairness_report(
     >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
     0.04 in [0.00, 0.33]
     """
-    check_confidence(confidence)
+    _check_confidence(confidence)
     if sensitive_features is None:
         columns = getattr(innermost(model), "sensitive_columns", None)
         if columns is None:
@@ -250,9 +250,12 @@ def fairness_report(
     return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
 
 
-def check_confidence(confidence: float) -> None:
+def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1 - 1e-9:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+        wanted = "confidence must lie between 0 and 1"
+        if 0 < confidence < 1:
+            wanted += ", by more than a billionth"
+        raise ValueError(f"{wanted}, got {confidence!r}")
 
 
 def _several(sensitive_features: Any, n_rows: int) -> Groups:

@@ -131,7 +131,13 @@ def audited(
         raise ValueError(f"{predictions!r} cannot be both the predictions and something else")
     rows = read_rows(files[0], Question(label, sensitive, positive), [predictions])
     refuse_missing(files[0], rows.frame, [predictions])
-    predicted = rows.X[predictions].to_numpy()
+    predicted = _as_known(
+        rows.X[predictions].to_numpy(),
+        pd.unique(rows.y).tolist(),
+        f"the predictions {predictions!r} of {files[0]} have",
+        f"the label {label!r} has",
+        "name them alike, and turn scores into labels first",
+    )
     known = asked_metric or Gap.equal_opportunity.value
     return Audited(None, rows, predicted, known, None, None)
 
@@ -169,7 +175,13 @@ def _of_model(
     usual = known[-1] if model.pos_label is None else model.pos_label
     rows = replace(
         rows,
-        y=_as_known(rows.y, known, asked.label, files[1]),
+        y=_as_known(
+            rows.y,
+            known,
+            f"the label {asked.label!r} of {files[1]} has",
+            "the model knows",
+            "name them alike",
+        ),
         positive=usual if positive is None else find_label(positive, known, "the model's labels"),
     )
     metric = metric or (record.metric if record else Gap.equal_opportunity.value)
@@ -180,15 +192,12 @@ def _of_model(
     return Audited(model, record.unseen(rows), None, metric, target, record, as_trained)
 
 
-def _as_known(y: Any, known: list[Any], name: str, path: Path) -> Any:
-    """The labels as the model knows them: a file may hold 1 where it learnt '1', or the reverse."""
+def _as_known(y: Any, known: list[Any], said: str, beside: str, advice: str) -> Any:
+    """The labels as they are known: a file may hold 1 where '1' is meant, or the reverse."""
     found = pd.unique(y).tolist()
     meant = {
         one: [label for label in known if one == label or means(str(one), label)] for one in found
     }
     if not all(meant.values()):
-        raise ValueError(
-            f"the label {name!r} of {path} has {listing(found)}, and the model knows "
-            f"{listing(known)}; name them alike"
-        )
+        raise ValueError(f"{said} {listing(found, 4)}, and {beside} {listing(known)}; {advice}")
     return np.array([meant[one][0] for one in y], dtype=np.asarray(known).dtype)

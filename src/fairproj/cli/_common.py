@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import shlex
 import sys
@@ -99,7 +100,9 @@ def _show_warning(message: Any, *_: Any) -> None:
 
 # Control characters, which command a terminal; line breaks and marks that turn the direction of
 # text, which mislead a reader; and halves of characters, which cannot be printed.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def _clean(text: str) -> str:
@@ -111,13 +114,14 @@ def refuse_to_overwrite(
     outputs: Iterable[Path | None], force: bool, inputs: Iterable[Path] = ()
 ) -> None:
     """Outputs must be new, or --force given; never an input, no two the same, all writable."""
-    taken = {path.resolve(): "an input" for path in inputs}
+    taken = {os.path.realpath(path): "an input" for path in inputs}
     for path in outputs:
         if path is None:
             continue
-        if path.resolve() in taken:
-            raise ValueError(f"{path} is {taken[path.resolve()]} already; name another file")
-        taken[path.resolve()] = "an output"
+        place = os.path.realpath(path)
+        if place in taken:
+            raise ValueError(f"{path} is {taken[place]} already; name another file")
+        taken[place] = "an output"
         if path.is_dir():
             raise ValueError(f"{path} is a folder; name a file")
         if path.is_file() and not force:

@@ -18,7 +18,7 @@ from fairproj.cli._common import (
     refuse_to_overwrite,
     say,
 )
-from fairproj.cli._model import ModelFile, open_model
+from fairproj.cli._model import ModelFile, Trust, open_model
 
 
 class Target(Enum):
@@ -36,11 +36,12 @@ def export(
     model: ModelFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
     to: Annotated[Target, typer.Option(help="The format.")] = Target.lightgbm,
+    trust: Trust = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     refuse_to_overwrite([output], force, [model])
-    found = open_model(model, None)
+    found = open_model(model, trust)
     if to is Target.onnx:
         exports.to_onnx(found, output)
     else:

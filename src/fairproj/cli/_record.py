@@ -43,7 +43,8 @@ class Record:
     def is_about(self, metric: str, asked: Question) -> bool:
         """Whether training was for this gap, between these groups, of this label."""
         ours = self.question
-        return (metric, asked.label, asked.sensitive) == (self.metric, ours.label, ours.sensitive)
+        same_groups = set(asked.sensitive) == set(ours.sensitive)  # crossed in any order
+        return same_groups and (metric, asked.label) == (self.metric, ours.label)
 
     def is_file(self, rows: Rows) -> bool:
         """Whether these rows are from the file the model was trained from."""

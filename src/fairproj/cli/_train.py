@@ -115,7 +115,9 @@ def train(
         int | None, typer.Option(help="Depth of the trees; 1 if nothing is said.", min=1)
     ] = None,
     leaves: Annotated[int | None, typer.Option(help="Most leaves of a tree.", min=2)] = None,
-    learning_rate: Annotated[float, typer.Option(help="Part of each vote that is used.")] = 1.0,
+    learning_rate: Annotated[
+        float, typer.Option(help="Part of each vote that is used, up to 1.")
+    ] = 1.0,
     votes: Annotated[
         Votes, typer.Option(help="Whether trees say yes or no, or how sure they are.")
     ] = Votes.discrete,
@@ -183,8 +185,8 @@ def train(
 
 
 def _check_numbers(learning_rate: float, test_size: float) -> None:
-    if not learning_rate > 0:
-        raise ValueError(f"--learning-rate {learning_rate:g} must be above 0")
+    if not 0 < learning_rate <= 1:
+        raise ValueError(f"--learning-rate {learning_rate:g} must be above 0 and at most 1")
     if not 0 <= test_size < 1:
         raise ValueError(f"--test-size {test_size:g} must lie between 0 and 1")
 
