@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
+from commands import run
 from fairproj import FairProjClassifier, fairness_report, load
-from fairproj.cli import app
 from fairproj.datasets import load_german
 from fairproj.selection import fair_train_test_split
 
@@ -35,14 +34,6 @@ def folder(tmp_path_factory):
     frame.to_parquet(folder / "german.parquet", row_group_size=300)
     frame.to_feather(folder / "german.feather")
     return folder
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture(scope="module")

@@ -6,20 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
-from typer.testing import CliRunner
 
+from commands import run
 from fairproj import FairProjClassifier, load
-from fairproj.cli import app
 
 ASKED = ["--label", "y", "--sensitive", "sex", "--drop", "id", "--rounds", "6"]
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 def told(*arguments):
