@@ -19,7 +19,7 @@ from lightgbm import LGBMClassifier
 from matplotlib.figure import Figure
 
 from fairproj import FairProjClassifier
-from fairproj._files import write
+from fairproj.io.atomic import write
 from fairproj.baselines import AdaFair, ExponentiatedGradient, Reweighing, ThresholdOptimizer
 from fairproj.experiments._data import prepare, split
 from fairproj.experiments._plan import Features

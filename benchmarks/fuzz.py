@@ -324,7 +324,7 @@ def change_schema(schema: Any, rng: random.Random) -> None:
             ("builtins", "eval", "TypeNode"),
             ("subprocess", "Popen", "ObjectNode"),
             ("operator", "methodcaller", "OperatorFuncNode"),
-            ("fairproj.engines.estimators", "ConstantLearner", "ObjectNode"),
+            ("fairproj.engines.sklearn", "ConstantLearner", "ObjectNode"),
         ]
     )
     where |= {"__module__": module, "__class__": name}

@@ -29,7 +29,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from fairproj import FairProjClassifier
-from fairproj._files import write
+from fairproj.io.atomic import write
 from fairproj.cli import app
 from fairproj.experiments._tables import markdown
 from fuzz import Job, Watchman, Worker, all_done

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairproj import FairProjClassifier
-from fairproj._files import write
-from fairproj._versions import versions
+from fairproj.io.atomic import write
+from fairproj.io.versions import versions
 from fairproj.datasets import load_adult
 from fairproj.experiments._tables import markdown
 

@@ -18,8 +18,8 @@ import joblib
 import pandas as pd
 
 from fairproj import FairProjClassifier
-from fairproj._files import write
-from fairproj._progress import time_bar
+from fairproj.io.atomic import write
+from fairproj.io.progress import time_bar
 from fairproj.experiments._population import make_population
 from fairproj.experiments._tables import markdown
 from fairproj.selection import FairProjClassifierCV

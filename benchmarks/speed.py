@@ -28,12 +28,12 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.model_selection import train_test_split
 
 from fairproj import FairProjClassifier
-from fairproj._boost import boost
-from fairproj._losses import ExponentialWeights
-from fairproj._projection import Projector
-from fairproj._tilt import ProjectedWeights
+from fairproj.boosting.loop import boost
+from fairproj.boosting.losses import ExponentialWeights
+from fairproj.boosting.projection import Projector
+from fairproj.boosting.policies import ProjectedWeights
 from fairproj.datasets import load_adult
-from fairproj.engines.trees import TreeEngine
+from fairproj.engines.lightgbm.engine import TreeEngine
 
 RESULTS = Path(__file__).parent / "results" / "speed.md"
 Row = tuple[str, str, str, str]

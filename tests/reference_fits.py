@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
+from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.datasets import load_compas, load_german
 
 SHOWN_ROWS = 120  # margins are kept of these many rows, spread over the data
@@ -186,3 +187,39 @@ CASES = [
     Case("loop, sparse", "sparse", "closed_loop", DP, 0.05),
     Case("loop, estimator", "two", "closed_loop", EO, 0.05, {"estimator": STUMP}),
 ]
+
+
+def run(case: Case) -> tuple[Any, Any]:
+    """Fit a case; the model and the rows it was trained on."""
+    X, y, groups = data(case.data)
+    weight = sample_weight(X.shape[0]) if case.weights else None
+    rows = np.arange(X.shape[0])
+    validation: dict[str, Any] = {}
+    if case.validation_rows:
+        held_out, rows = rows[::4], np.setdiff1d(rows, rows[::4])
+        validation = {
+            "X_val": _take(X, held_out),
+            "y_val": _take(y, held_out),
+            "sensitive_features_val": _take(groups, held_out),
+            "sample_weight_val": _take(weight, held_out),
+        }
+    X, y, groups, weight = (_take(part, rows) for part in (X, y, groups, weight))
+    with_rows = {"sensitive_features": groups, "sample_weight": weight, **validation}
+    if case.method == "closed_loop":
+        model = FairBoostClassifier(case.constraints, case.slack, **case.parameters)
+    else:
+        model = FairProjClassifier(case.constraints, case.slack, **case.parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # small groups, targets out of reach
+        if case.first_rounds:
+            model.set_params(warm_start=True, n_estimators=case.first_rounds)
+            model.fit(X, y, **with_rows)
+            model.set_params(n_estimators=case.parameters["n_estimators"])
+        model.fit(X, y, **with_rows)
+    return model, X
+
+
+def _take(part: Any, rows: np.ndarray) -> Any:
+    if part is None:
+        return None
+    return part.iloc[rows] if hasattr(part, "iloc") else part[rows]

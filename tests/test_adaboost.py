@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 import oracles
 from conftest import make_sample
 from fairproj import FairProjClassifier
-from fairproj.engines.trees import TreeEngine
+from fairproj.engines.lightgbm.engine import TreeEngine
 
 
 @pytest.mark.parametrize("unconstrained", [{"constraints": None}, {"epsilon": 1.0}, {"epsilon": 7}])

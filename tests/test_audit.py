@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from conftest import make_sample
 from fairproj import FairProjClassifier, fairness_report
-from fairproj._difference import Pair, difference_bound
-from fairproj.audit import exact_interval, gap_upper_bound
+from fairproj.inference.differences import Pair, difference_bound
+from fairproj.inference import exact_interval, gap_upper_bound
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])

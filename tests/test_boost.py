@@ -9,10 +9,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairProjClassifier, StopReason
-from fairproj._boost import boost
-from fairproj._losses import ERROR_FLOOR, ExponentialWeights, vote
-from fairproj._tilt import ProjectedWeights
-from fairproj.engines.trees import TreeEngine
+from fairproj.boosting.loop import boost
+from fairproj.boosting.losses import ERROR_FLOOR, ExponentialWeights, vote
+from fairproj.boosting.policies import ProjectedWeights
+from fairproj.engines.lightgbm.engine import TreeEngine
 
 X, Y, GROUPS = make_sample(400)
 LEARNERS = [None, DecisionTreeClassifier(max_depth=1, random_state=0)]

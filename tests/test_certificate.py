@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import oracles
 from conftest import make_sample
 from fairproj import FairProjClassifier, History
-from fairproj._certificate import log_bounds
+from fairproj.boosting.certificate import log_bounds
 from fairproj.constraints import BY_NAME
 
 CONSTRAINTS = sorted(BY_NAME)

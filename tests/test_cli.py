@@ -536,7 +536,7 @@ def test_positive_labels_of_every_kind(folder, label, positive):
 def slowly(folder, arguments, wait):
     """A run whose writing takes two seconds, killed after ``wait`` or not at all (None)."""
     code = (
-        "import sys, time, pathlib; import fairproj._files as files; "
+        "import sys, time, pathlib; import fairproj.io.atomic as files; "
         "replace = files.os.replace; "
         "files.os.replace = lambda *a: (print('writing', flush=True), time.sleep(2), replace(*a)); "
         f"sys.argv = {['fairproj', *map(str, arguments)]!r}; "

@@ -17,8 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairProjClassifier, History, fairness_report, plot_dynamics
-from fairproj._choice import choose_round
-from fairproj._tilt import gaps, violations
+from fairproj.boosting.choice import choose_round
+from fairproj.boosting.policies import gaps, violations
 from fairproj.constraints import FunctionConstraint, MassParity
 from fairproj.datasets import load_adult
 from fairproj.metrics import (

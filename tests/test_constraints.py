@@ -5,8 +5,8 @@ import pytest
 
 from conftest import make_sample
 from fairproj import FairProjClassifier, constraints
-from fairproj._cells import Cells
-from fairproj._validation import Groups
+from fairproj.data.cells import Cells
+from fairproj.data.checks import Groups
 from fairproj.constraints import BY_NAME, FunctionConstraint, Together, moments
 
 CELLS = Cells.of(

@@ -18,8 +18,8 @@ import pyarrow.parquet
 import pytest
 
 from fairproj import _data_files
-from fairproj._ahead import ahead
-from fairproj._data_files import (
+from fairproj.io.prefetch import ahead
+from fairproj.io.tables import (
     DataFile,
     DataFileError,
     check_columns,
@@ -27,7 +27,7 @@ from fairproj._data_files import (
     described,
     write_chunks,
 )
-from fairproj._files import whole, write
+from fairproj.io.atomic import whole, write
 
 TABLE = pa.table(
     {

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fairproj._difference import (
+from fairproj.inference.differences import (
     COARSE,
     FINE,
     GAMMA,

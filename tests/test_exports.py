@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from conftest import make_sample
 from fairproj import FairProjClassifier, _files, load
 from fairproj.datasets import load_adult, load_compas, load_german
-from fairproj.exports import to_lightgbm, to_onnx
+from fairproj.io.exports import to_lightgbm, to_onnx
 
 LOADERS = {"german": load_german, "adult": load_adult, "compas": load_compas}
 

@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairProjClassifier, ModelFileError, _files, constraints, load, persistence
-from fairproj.engines.estimators import ConstantLearner
+from fairproj.engines.sklearn import ConstantLearner
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).parent / "data"

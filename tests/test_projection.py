@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 import oracles
 from fairproj import project
-from fairproj._projection import ProjectionError, Projector, _solve
+from fairproj.boosting.projection import ProjectionError, Projector, _solve
 
 EVENTS = {"all": [(0, 1)], "positive": [(1,)], "odds": [(1,), (0,)]}
 

@@ -17,8 +17,8 @@ from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, cross_va
 from sklearn.utils import get_tags
 
 from fairproj import FairProjClassifier
-from fairproj._difference import Pair, difference_bound
-from fairproj.audit import gap_upper_bound
+from fairproj.inference.differences import Pair, difference_bound
+from fairproj.inference import gap_upper_bound
 from fairproj.baselines import ExponentiatedGradient, ThresholdOptimizer
 from fairproj.datasets import load_german
 from fairproj.experiments._population import make_population

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairProjClassifier
-from fairproj.engines.trees import TreeEngine
+from fairproj.engines.lightgbm.engine import TreeEngine
 
 X, Y, GROUPS = make_sample(800)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from fairproj import FairProjClassifier
-from fairproj.persistence import VERSION
+from fairproj.io.model_files import VERSION
 
 
 def rows(n_rows: int, seed: int) -> pd.DataFrame:

@@ -1,13 +1,15 @@
-"""What must balance: constraint features g as functions of group and label (paper, appendix A).
+"""What must balance: the registry of rates and statistics, and constraints on them.
 
-A constraint holds no data and knows no solver. It says, for the cells it is shown, what each
-cell's features are, what to call them, and which cells it cannot do without. `moments` joins a
-constraint with a sample.
+A `Rate` is a share of predictions within a group; a `Statistic` compares the groups' rates and has
+the name that users know, such as ``"equal_opportunity"``. Constraints, metrics, audits, reports,
+searches and commands all look names up here, so a name accepted in one place is accepted in all.
+
+A `Constraint` holds no data and knows no solver. It says, for the cells it is shown, what the
+features g of each cell are (paper, appendix A), what to call them, and which cells it needs.
 """
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,21 +19,184 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairproj._cells import Cells
-from fairproj._validation import Array, Codes, listing
+from fairproj.data.cells import CellCounts, Cells
+from fairproj.data.checks import listing
+from fairproj.data.types import Array
 
 __all__ = [
+    "RATES",
+    "STATISTICS",
+    "AllOf",
     "Constraint",
     "FunctionConstraint",
-    "MassParity",
-    "Together",
+    "Rate",
+    "RateParity",
+    "Statistic",
+    "accuracy_parity",
     "demographic_parity",
     "equal_opportunity",
     "equalized_odds",
     "false_positive_rate_parity",
+    "find_statistic",
 ]
 
-FEW_ROWS = 10  # a needed cell with fewer rows draws a warning
+_LABELS = {"all": [0, 1], "positive": [1], "negative": [0]}  # columns of CellCounts
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of predictions, taken in each group over the rows of an event.
+
+    Parameters
+    ----------
+    name : str
+    event : {"all", "positive", "negative"}
+        The rows it is taken over: all, or those with the positive or the negative label.
+    outcome : {"positive", "correct"}
+        What is counted: positive predictions, or correct ones.
+    """
+
+    name: str
+    event: Literal["all", "positive", "negative"] = "all"
+    outcome: Literal["positive", "correct"] = "positive"
+
+    def __post_init__(self) -> None:
+        for value, known in ((self.event, _LABELS), (self.outcome, ("positive", "correct"))):
+            if value not in known:
+                raise ValueError(
+                    f"{value!r} is unknown in the rate {self.name!r}; use one of "
+                    f"{listing(list(known))}"
+                )
+
+    @property
+    def words(self) -> str:
+        """The name as words."""
+        return self.name.replace("_", " ")
+
+    def counts(self, counts: CellCounts) -> tuple[Array, Array]:
+        """The weight that is counted and the weight of the event, for each group."""
+        columns = _LABELS[self.event]
+        counted = counts.predicted if self.outcome == "positive" else counts.correct
+        return counted[:, columns].sum(axis=1), counts.size[:, columns].sum(axis=1)
+
+    def values(self, counts: CellCounts) -> Array:
+        """The rate of each group; NaN where a group has no rows in the event."""
+        hits, rows = self.counts(counts)
+        rates: Array = np.full(len(rows), np.nan)
+        return np.divide(hits, rows, out=rates, where=rows > 0)
+
+    def inside(self, cells: Cells) -> NDArray[np.bool_]:
+        """Which cells belong to the event."""
+        if self.event == "all":
+            return np.ones(len(cells), dtype=bool)
+        return cells.positive if self.event == "positive" else ~cells.positive
+
+    def direction(self, cells: Cells) -> Array:
+        """+1 for cells whose correct predictions raise the rate, -1 where they lower it."""
+        if self.outcome == "correct":
+            return np.ones(len(cells))
+        return np.where(cells.positive, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A gap between groups: the largest difference of one rate, or of several.
+
+    Parameters
+    ----------
+    name : str
+        The name that is shown.
+    rates : tuple of Rate
+        The rates that are compared; the statistic is the largest of their gaps.
+    words : str
+        What it is, for a sentence: "the {words} was 0.03".
+    aliases : tuple of str
+        Other names that are accepted.
+    """
+
+    name: str
+    rates: tuple[Rate, ...]
+    words: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name as words."""
+        return self.name.replace("_", " ")
+
+    @property
+    def by_label(self) -> bool:
+        """Whether every rate is taken among rows of one label."""
+        return all(rate.event != "all" for rate in self.rates)
+
+    @property
+    def constraint(self) -> Constraint:
+        parts = [RateParity(rate) for rate in self.rates]
+        return parts[0] if len(parts) == 1 else AllOf(parts)
+
+    def value(self, counts: CellCounts) -> float:
+        """The gap; NaN where a group has no rows for one of the rates."""
+        return max(float(np.ptp(rate.values(counts))) for rate in self.rates)
+
+
+RATES: dict[str, Rate] = {
+    rate.name: rate
+    for rate in (
+        Rate("selection_rate"),
+        Rate("true_positive_rate", "positive"),
+        Rate("false_positive_rate", "negative"),
+        Rate("accuracy", outcome="correct"),
+    )
+}
+
+STATISTICS: dict[str, Statistic] = {
+    statistic.name: statistic
+    for statistic in (
+        Statistic(
+            "demographic_parity",
+            (RATES["selection_rate"],),
+            "gap of the selection rates (demographic parity)",
+        ),
+        Statistic(
+            "equal_opportunity",
+            (RATES["true_positive_rate"],),
+            "gap of the true positive rates (equal opportunity)",
+            ("true_positive_rate_parity",),
+        ),
+        Statistic(
+            "false_positive_rate_parity",
+            (RATES["false_positive_rate"],),
+            "gap of the false positive rates",
+        ),
+        Statistic(
+            "equalized_odds",
+            (RATES["true_positive_rate"], RATES["false_positive_rate"]),
+            "larger gap of true and false positive rates (equalized odds)",
+        ),
+        Statistic(
+            "accuracy_parity",
+            (RATES["accuracy"],),
+            "gap of the accuracies",
+            ("accuracy",),
+        ),
+    )
+}
+
+
+def statistic_names() -> list[str]:
+    """Every accepted name, aliases included."""
+    return [name for one in STATISTICS.values() for name in (one.name, *one.aliases)]
+
+
+def find_statistic(name: Any, what: str = "statistic") -> Statistic:
+    """The statistic of that name or alias.
+
+    ``what`` is what to call the parameter in the error.
+    """
+    for statistic in STATISTICS.values():
+        if isinstance(name, str) and name in (statistic.name, *statistic.aliases):
+            return statistic
+    raise ValueError(f"{what}={name!r} is unknown; use one of {listing(statistic_names(), 20)}")
 
 
 class Constraint(ABC):
@@ -50,64 +215,63 @@ class Constraint(ABC):
         touched: NDArray[np.bool_] = (self.features(cells) != 0).any(axis=1)
         return touched
 
-    def events(self, cells: Cells) -> dict[str, NDArray[np.bool_]]:
-        """The rates of predictions that must be alike, as cells; for ``enforce="classifier"``."""
+    def rates(self) -> tuple[Rate, ...]:
+        """The rates of predictions that must be alike, for `FairBoostClassifier`."""
         raise ValueError(
-            f"enforce='classifier' compares the groups' rates of predictions, and "
-            f"{type(self).__name__} names none; use one of {listing(list(BY_NAME))}, or "
-            "enforce='distribution'"
+            "FairBoostClassifier compares the groups' rates of predictions, and "
+            f"{type(self).__name__} names none; use one of {listing(statistic_names(), 20)}, or "
+            "FairProjClassifier"
         )
 
 
 @dataclass(frozen=True)
-class MassParity(Constraint):
-    """Every pair of groups holds the same mass, up to epsilon, within an event.
+class RateParity(Constraint):
+    """The groups' rates are alike, up to a slack.
 
-    g_ab(i) = [i in event] ([a_i = a] - [a_i = b]), so <w, g_ab> = w(a, event) - w(b, event).
+    For `FairProjClassifier`, which constrains training weights: every pair of groups holds the same
+    mass within the rate's event,
+
+        g_ab(i) = [i in event] ([a_i = b] - [a_i = a]),   <w, g_ab> = w(b, event) - w(a, event).
 
     Parameters
     ----------
-    event : {"all", "positive", "negative"}
-        Which rows count: all (demographic parity), those with the positive label (equal
-        opportunity) or those with the other (false positive rate parity).
+    rate : Rate or str
+        A rate, or the name of one in `RATES`.
     """
 
-    event: Literal["all", "positive", "negative"]
+    rate: Any
 
     def __post_init__(self) -> None:
-        if self.event not in ("all", "positive", "negative"):
-            raise ValueError(f"event must be 'all', 'positive' or 'negative', got {self.event!r}")
-
-    def _inside(self, cells: Cells) -> NDArray[np.bool_]:
-        if self.event == "all":
-            return np.ones(len(cells), dtype=bool)
-        return cells.positive if self.event == "positive" else ~cells.positive
+        rate = RATES.get(self.rate) if isinstance(self.rate, str) else self.rate
+        if not isinstance(rate, Rate):
+            raise ValueError(
+                f"rate={self.rate!r} is unknown; use one of {listing(list(RATES))}, or a Rate"
+            )
+        object.__setattr__(self, "rate", rate)  # frozen, but a name becomes what it names
 
     def features(self, cells: Cells) -> Array:
         member = cells.group[:, None] == np.arange(len(cells.group_values))
-        member = member & self._inside(cells)[:, None]
+        member = member & self.rate.inside(cells)[:, None]
         pairs = list(_pairs(cells))
         if not pairs:
             return np.zeros((len(cells), 0))
         return np.column_stack([member[:, b] * 1.0 - member[:, a] for a, b in pairs])
 
     def names(self, cells: Cells) -> list[str]:
-        label = cells.classes[cells.positive_class ^ (self.event == "negative")]
-        where = "" if self.event == "all" else f" | {label!s}"
+        event = self.rate.event
+        label = cells.classes[cells.positive_class ^ (event == "negative")]
+        where = "" if event == "all" else f" | {label!s}"
         groups = cells.group_names
         return [f"{groups[b]} - {groups[a]}{where}" for a, b in _pairs(cells)]
 
     def needed(self, cells: Cells) -> NDArray[np.bool_]:
-        if self.event == "all" or len(cells.group_values) < 2:
+        if self.rate.event == "all" or len(cells.group_values) < 2:
             return np.zeros(len(cells), dtype=bool)  # every group has rows, of some label
-        return self._inside(cells)
+        inside: NDArray[np.bool_] = self.rate.inside(cells)
+        return inside
 
-    def events(self, cells: Cells) -> dict[str, NDArray[np.bool_]]:
-        """The rows over which a rate of predictions is taken, by what to call that rate."""
-        if self.event == "all":
-            return {"selection rate": self._inside(cells)}
-        label = cells.classes[cells.positive_class ^ (self.event == "negative")]
-        return {f"positive rate | {label!s}": self._inside(cells)}
+    def rates(self) -> tuple[Rate, ...]:
+        return (self.rate,)
 
 
 def _pairs(cells: Cells) -> combinations[tuple[int, int]]:
@@ -115,7 +279,7 @@ def _pairs(cells: Cells) -> combinations[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Together(Constraint):
+class AllOf(Constraint):
     """Several constraints at once.
 
     Parameters
@@ -127,9 +291,12 @@ class Together(Constraint):
     parts: Sequence[Any]
 
     def __post_init__(self) -> None:
-        parts = tuple(named(part) if isinstance(part, str) else part for part in self.parts)
+        parts = tuple(
+            find_statistic(part, "constraints").constraint if isinstance(part, str) else part
+            for part in self.parts
+        )
         if not parts or not all(isinstance(part, Constraint) for part in parts):
-            raise TypeError(f"Together takes constraints or their names, got {self.parts!r}")
+            raise TypeError(f"AllOf takes constraints or their names, got {self.parts!r}")
         object.__setattr__(self, "parts", parts)  # frozen, but names become what they name
 
     def features(self, cells: Cells) -> Array:
@@ -142,8 +309,8 @@ class Together(Constraint):
         needed: NDArray[np.bool_] = np.stack([part.needed(cells) for part in self.parts])
         return np.asarray(needed.any(axis=0))
 
-    def events(self, cells: Cells) -> dict[str, NDArray[np.bool_]]:
-        return {name: inside for part in self.parts for name, inside in part.events(cells).items()}
+    def rates(self) -> tuple[Rate, ...]:
+        return tuple(dict.fromkeys(rate for part in self.parts for rate in part.rates()))
 
 
 @dataclass(frozen=True)
@@ -176,10 +343,10 @@ class FunctionConstraint(Constraint):
         for group, label in zip(cells.group, cells.label, strict=True):
             value, name = cells.group_values[group], cells.classes[label]
             try:
-                found = np.atleast_1d(np.asarray(self.function(value, name), dtype=float))
-                if not np.isfinite(found).all():
-                    raise ValueError(f"it returned {found.tolist()}")
-                values.append(found)
+                value_of_cell = np.atleast_1d(np.asarray(self.function(value, name), dtype=float))
+                if not np.isfinite(value_of_cell).all():
+                    raise ValueError(f"it returned {value_of_cell.tolist()}")
+                values.append(value_of_cell)
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(
                     f"the constraint's function failed for group {value!r} and label {name!s} "
@@ -205,168 +372,21 @@ class FunctionConstraint(Constraint):
         return titles
 
 
-def named(name: str) -> Constraint:
-    """The constraint of that name."""
-    if name not in BY_NAME:
-        raise ValueError(
-            f"constraints={name!r} is unknown; use one of {listing(list(BY_NAME))}, "
-            "a Constraint object, an array with a row of features for each row of X, or None"
-        )
-    return BY_NAME[name]
+demographic_parity = STATISTICS["demographic_parity"].constraint
+equal_opportunity = STATISTICS["equal_opportunity"].constraint
+false_positive_rate_parity = STATISTICS["false_positive_rate_parity"].constraint
+equalized_odds = STATISTICS["equalized_odds"].constraint
+accuracy_parity = STATISTICS["accuracy_parity"].constraint
 
 
-demographic_parity = MassParity("all")
-equal_opportunity = MassParity("positive")
-false_positive_rate_parity = MassParity("negative")
-equalized_odds = Together((equal_opportunity, false_positive_rate_parity))
-
-BY_NAME: dict[str, Constraint] = {
-    "demographic_parity": demographic_parity,
-    "equal_opportunity": equal_opportunity,
-    "true_positive_rate_parity": equal_opportunity,
-    "false_positive_rate_parity": false_positive_rate_parity,
-    "equalized_odds": equalized_odds,
-}
-
-
-@dataclass(frozen=True)
-class Moments:
-    """A constraint applied to a sample: which cell a row is in, and that cell's features.
-
-    Cells without rows are left out, so that every mass here is positive.
-    """
-
-    index: Codes
-    features: Array
-    names: list[str]
-
-
-def moments(constraints: Any, cells: Cells) -> Moments:
-    """Resolve the ``constraints`` parameter: a name, a `Constraint`, an (n_rows, K) array, None."""
-    if constraints is None:
-        return _compressed(cells.index, np.zeros((len(cells), 0)), [])
-    if isinstance(constraints, str):
-        constraints = named(constraints)
-    if isinstance(constraints, Constraint):
-        _check_cells(constraints, cells)
-        return _compressed(cells.index, constraints.features(cells), constraints.names(cells))
-    return _moments_of_array(constraints, len(cells.index))
-
-
-@dataclass(frozen=True)
-class Watched:
-    """The rates of predictions that must be alike: positive predictions by group and event.
-
-    Attributes
-    ----------
-    cells : Cells
-        All (group, label) cells, also those without rows.
-    inside : array of shape (n_events, n_cells)
-        Which cells an event holds.
-    events : list of str
-    """
-
-    cells: Cells
-    inside: NDArray[np.bool_]
-    events: list[str]
-
-    @property
-    def names(self) -> list[str]:
-        """What to call each rate, events within groups."""
-        groups = self.cells.group_names
-        if len(self.events) == 1:
-            return list(groups)
-        return [f"{group}, {event}" for group in groups for event in self.events]
-
-
-def watched(constraints: Any, cells: Cells) -> Watched:
-    """What ``enforce="classifier"`` keeps alike under this ``constraints`` parameter."""
-    if isinstance(constraints, str):
-        constraints = named(constraints)
-    if constraints is None:
-        return Watched(cells, np.zeros((0, len(cells)), dtype=bool), [])
-    if not isinstance(constraints, Constraint):
-        raise ValueError(
-            "enforce='classifier' needs a constraint by name or object, got "
-            f"{type(constraints).__name__}; use one of {listing(list(BY_NAME))}, or "
-            "enforce='distribution'"
-        )
-    events = constraints.events(cells)
-    _check_empty(constraints, cells)
-    return Watched(cells, np.array(list(events.values())), list(events))
-
-
-def rows_of_constraint(constraints: Any, rows: Codes) -> Any:
-    """The parameter for some rows only: an array loses the others, the rest stays as it is."""
-    if constraints is None or isinstance(constraints, str | Constraint):
+def find_constraint(constraints: Any) -> Any:
+    """The ``constraints`` parameter with names resolved; objects, arrays and None stay."""
+    if not isinstance(constraints, str):
         return constraints
-    array = np.asarray(constraints)
-    return array[rows] if array.ndim and len(array) > rows.max() else constraints
-
-
-def _moments_of_array(constraints: Any, n_rows: int) -> Moments:
-    """Rows with equal features form a cell; in the worst case every row is one."""
     try:
-        features = np.asarray(constraints, dtype=float)
-    except (TypeError, ValueError):
+        return find_statistic(constraints, "constraints").constraint
+    except ValueError as error:
         raise ValueError(
-            f"constraints must be a name ({listing(list(BY_NAME))}), a Constraint object, an array "
-            f"or None, got {type(constraints).__name__}"
+            f"{error}, a Constraint object, an array with a row of features for each row of X, "
+            "or None"
         ) from None
-    if features.ndim == 0:
-        raise ValueError(
-            f"constraints={constraints!r} is a number; did you mean epsilon={constraints!r}?"
-        )
-    if features.ndim == 1:
-        features = features[:, None]
-    if features.ndim != 2 or len(features) != n_rows:
-        raise ValueError(
-            f"constraints is an array of shape {features.shape}; it must have a row of features "
-            f"for each of the {n_rows} rows of X"
-        )
-    if not np.isfinite(features).all():
-        raise ValueError("constraints has missing or infinite entries; features must be finite")
-    unique, index = np.unique(features, axis=0, return_inverse=True)
-    names = [f"constraint {k}" for k in range(features.shape[1])]
-    return Moments(index.reshape(-1).astype(np.intp), unique, names)
-
-
-def _check_cells(constraint: Constraint, cells: Cells) -> None:
-    _check_empty(constraint, cells)
-    _warn_of_few(constraint, cells)
-
-
-def _check_empty(constraint: Constraint, cells: Cells) -> None:
-    needed, counts = constraint.needed(cells), cells.counts
-    empty = np.flatnonzero(needed & (counts == 0))
-    if len(empty):
-        known = ", ".join(f"{cells.name(c)}: {counts[c]}" for c in np.flatnonzero(needed)[:12])
-        raise ValueError(
-            f"{cells.name(empty[0])} has no rows, and the constraint needs some; merge this group "
-            f"with another or drop it (rows of the cells needed: {known})"
-        )
-
-
-def _warn_of_few(constraint: Constraint, cells: Cells) -> None:
-    needed, counts = constraint.needed(cells), cells.counts
-    few = np.flatnonzero(needed & (counts < FEW_ROWS)).tolist()
-    found = [f"{cells.name(c)}: {counts[c]}" for c in few]
-    touched = (constraint.features(cells) != 0).any(axis=1) & ~needed
-    by_group = np.bincount(cells.group, counts * touched, len(cells.group_names))
-    found += [
-        f"group {cells.group_names[g]!r}: {by_group[g]:.0f}"
-        for g in np.flatnonzero((by_group > 0) & (by_group < FEW_ROWS))
-    ]
-    if found:
-        warnings.warn(
-            f"the constraint weighs groups of fewer than {FEW_ROWS} rows ({', '.join(found[:12])})"
-            "; a few rows may get most of the weight, so consider merging groups",
-            UserWarning,
-            stacklevel=6,
-        )
-
-
-def _compressed(index: Codes, features: Array, names: list[str]) -> Moments:
-    present = np.bincount(index, minlength=len(features)) > 0
-    renumbered = np.cumsum(present) - 1
-    return Moments(renumbered[index].astype(np.intp), features[present], names)

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 
-from fairproj._validation import (
+from fairproj.data.checks import (
     check_groups,
     check_labels,
     check_pos_label,

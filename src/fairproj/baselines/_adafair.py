@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from fairproj._validation import Array, Codes, check_labels
+from fairproj.data.checks import Array, Codes, check_labels
 from fairproj.baselines._wrapper import Wrapper, two_groups
 
 

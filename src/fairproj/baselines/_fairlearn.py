@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from fairproj._validation import check_groups, check_labels, listing
+from fairproj.data.checks import check_groups, check_labels, listing
 from fairproj.baselines._wrapper import Wrapper
 
 _MOMENTS = {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from fairproj._validation import (
+from fairproj.data.checks import (
     Array,
     Codes,
     check_groups,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import typer
 
-from fairproj._validation import listing
+from fairproj.data.checks import listing
 from fairproj.cli._common import AsJson, app, in_a_sentence, print_json, say, typed_command
 from fairproj.cli._model import Trust, open_model, refuse_swapped
 from fairproj.cli._record import Record, record_of, types_of

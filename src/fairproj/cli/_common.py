@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairproj import __version__
-from fairproj._files import check_writable
+from fairproj.io.atomic import check_writable
 
 NOT_MET, UNDECIDED = 3, 4
 

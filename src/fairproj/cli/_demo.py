@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from fairproj._files import whole
+from fairproj.io.atomic import whole
 from fairproj.cli._common import (
     AsJson,
     Force,

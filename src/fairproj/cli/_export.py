@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairproj import exports
+from fairproj.io import exports
 from fairproj.cli._common import (
     AsJson,
     Force,

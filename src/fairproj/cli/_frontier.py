@@ -11,8 +11,8 @@ import typer
 from sklearn.base import clone
 
 from fairproj import FairProjClassifier
-from fairproj._files import whole, write
-from fairproj._plots import matplotlib
+from fairproj.io.atomic import whole, write
+from fairproj.report.plots import matplotlib
 from fairproj.cli import _rows
 from fairproj.cli._common import (
     AsJson,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fairproj import FairProjClassifier, load
-from fairproj._data_files import is_data_name
+from fairproj.io.tables import is_data_name
 
 ModelFile = Annotated[Path, typer.Argument(help="A file of fairproj train or model.save().")]
 Trust = Annotated[

@@ -13,9 +13,9 @@ import pandas as pd
 import typer
 
 from fairproj import FairProjClassifier
-from fairproj._ahead import ahead
-from fairproj._data_files import DataFile, as_frame, write_chunks
-from fairproj._validation import listing
+from fairproj.io.prefetch import ahead
+from fairproj.io.tables import DataFile, as_frame, write_chunks
+from fairproj.data.checks import listing
 from fairproj.cli._common import (
     AsJson,
     Force,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fairproj._data_files import column_types
-from fairproj._path import GAPS
+from fairproj.io.tables import column_types
+from fairproj.selection.shared_fits import GAPS
 from fairproj.cli._rows import Question, Rows, split_rows
 from fairproj.report._summary import WAYS
 

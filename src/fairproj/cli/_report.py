@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from sklearn.base import clone
 
-from fairproj._files import write
+from fairproj.io.atomic import write
 from fairproj.cli._audit import (
     Audited,
     Confidence,

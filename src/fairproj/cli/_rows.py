@@ -13,8 +13,8 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj._data_files import USABLE, DataFile, check_columns, is_text
-from fairproj._validation import listing
+from fairproj.io.tables import USABLE, DataFile, check_columns, is_text
+from fairproj.data.checks import listing
 from fairproj.selection import fair_train_test_split
 
 Label = Annotated[str, typer.Option("--label", help="The column to predict; two values.")]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fairproj._rounds import History
+from fairproj.boosting.record import History
 from fairproj.experiments._tables import DATASETS, select, signed
 
 HOLDS, FAILS, PARTLY, OPEN = "holds", "does not hold", "holds in part", "not decided"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj._plots import matplotlib, plot_dynamics
-from fairproj._rounds import History
+from fairproj.report.plots import matplotlib, plot_dynamics
+from fairproj.boosting.record import History
 from fairproj.experiments._tables import DATASETS, GAPS
 
 # Told apart by marker and line, not by colour alone. Colours: Okabe & Ito.

@@ -10,7 +10,7 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from fairproj import FairProjClassifier
-from fairproj._rounds import History
+from fairproj.boosting.record import History
 from fairproj.baselines import (
     FAB,
     AdaFair,

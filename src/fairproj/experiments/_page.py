@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairproj._files import write
-from fairproj._plots import matplotlib
-from fairproj._rounds import History
+from fairproj.io.atomic import write
+from fairproj.report.plots import matplotlib
+from fairproj.boosting.record import History
 from fairproj.baselines._fairlearn import fairlearn
 from fairproj.experiments import _figures as figures
 from fairproj.experiments import _tables as tables

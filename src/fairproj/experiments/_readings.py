@@ -12,11 +12,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fairproj import FairProjClassifier
-from fairproj._projection import Array, Projection, project, tilt
-from fairproj._rounds import Round
-from fairproj._sample import Sample
-from fairproj._tilt import Chooser, ProjectedWeights
-from fairproj._watch import Watch
+from fairproj.boosting.projection import Array, Projection, project, tilt
+from fairproj.boosting.record import Round
+from fairproj.data.sample import Sample
+from fairproj.boosting.policies import Chooser, ProjectedWeights
+from fairproj.boosting.monitor import Watch
 
 
 def with_multipliers(log_mass: Array, features: Array, multipliers: Array) -> Projection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fairproj._progress import time_bar
+from fairproj.io.progress import time_bar
 from fairproj.experiments._page import check_extras, write_page
 from fairproj.experiments._plan import read_plan
 from fairproj.experiments._run import Results, discard, expected_seconds, run

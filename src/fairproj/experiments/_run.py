@@ -15,8 +15,8 @@ import pandas as pd
 from sklearn.metrics import accuracy_score
 
 from fairproj import metrics
-from fairproj._files import write
-from fairproj._versions import versions
+from fairproj.io.atomic import write
+from fairproj.io.versions import versions
 from fairproj.experiments import _methods
 from fairproj.experiments._data import split
 from fairproj.experiments._plan import Plan, Task

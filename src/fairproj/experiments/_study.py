@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj._files import write
+from fairproj.io.atomic import write
 from fairproj.experiments import _tables as tables
 from fairproj.experiments._plan import published
 from fairproj.experiments._run import Results

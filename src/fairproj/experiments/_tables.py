@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj._files import write
+from fairproj.io.atomic import write
 from fairproj.experiments._plan import published
 
 DATASETS = {"adult": "Adult (sex)", "german": "German (sex)", "compas": "COMPAS (race)"}

@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 
-from fairproj._files import write
+from fairproj.io.atomic import write
 from fairproj.report._markdown import markdown, model_card
 from fairproj.report._page import html
 from fairproj.report._summary import (

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn import metrics as sklearn_metrics
 
-from fairproj._rounds import History
-from fairproj._validation import plain_labels, split_sensitive_columns
-from fairproj._versions import versions
-from fairproj.audit import FairnessReport, fairness_report, innermost
+from fairproj.boosting.record import History
+from fairproj.data.checks import plain_labels, split_sensitive_columns
+from fairproj.io.versions import versions
+from fairproj.inference import FairnessReport, fairness_report, innermost
 from fairproj.report import _words
 from fairproj.selection import Frontier
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairproj._certificate import Certificate, ClosedLoopCertificate
+from fairproj.boosting.certificate import Certificate, ClosedLoopCertificate
 
 _GAPS = {
     "demographic_parity": "gap of the selection rates (demographic parity)",

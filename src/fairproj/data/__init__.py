@@ -1,0 +1,1 @@
+"""Tables and samples: validation, encoding, cells, and sums over rows."""

@@ -1,0 +1,335 @@
+"""Encoding of X as the matrix of numbers that the built-in trees read."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fairproj.data.checks import listing
+from fairproj.data.columns import is_frame
+from fairproj.data.types import Matrix
+from fairproj.data.user_warning import warn_user
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What new rows are encoded by.
+
+    Attributes
+    ----------
+    columns : list
+        Names, or positions for an array.
+    categories : dict of int to array
+        The categories of a column in the order of their codes, by its position.
+    booleans : list of bool
+        Which columns hold booleans.
+    had_missing : array of bool
+        Which columns had missing values in training.
+    """
+
+    columns: list[Any]
+    categories: dict[int, NDArray[Any]]
+    booleans: list[bool]
+    had_missing: NDArray[np.bool_]
+
+
+class FeatureEncoder:
+    """Turns categories and strings into codes, leaves numbers as they are and refuses the rest.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype" or sequence of names, positions or booleans
+        Which columns hold categories. By default those of a data frame whose type is category,
+        string or enum.
+    max_categories : int
+        The most categories a column may have.
+    kept, taken : list, optional
+        Where the columns stood in the user's X, and the columns that were taken out of it.
+    """
+
+    def __init__(
+        self,
+        categorical_features: Any,
+        max_categories: int,
+        kept: list[int] | None = None,
+        taken: list[Any] | None = None,
+    ) -> None:
+        self._wanted = categorical_features
+        self._max_categories = max_categories
+        self._kept = kept  # where the columns stood before sensitive ones were taken out
+        self._taken = taken or []
+
+    def fit_transform(self, X: Any) -> Matrix:
+        if is_frame(X):
+            frame = nw.from_native(X, eager_only=True)
+            self._names: list[Any] = list(frame.columns)
+            self._categories = self._learn_frame(frame)
+            self._booleans = [_is_boolean(frame[:, at]) for at in range(len(self._names))]
+            matrix = self._frame_matrix(frame)
+        else:
+            matrix = _csr_matrix(X)
+            self._names = list(range(matrix.shape[1]))
+            self._categories = self._learn_array(matrix)
+            self._booleans = [False] * len(self._names)
+            matrix = self._with_codes(matrix)
+        self._had_missing = _columns_with_missing(matrix)
+        return matrix
+
+    def transform(self, X: Any) -> Matrix:
+        """The matrix of new rows; a category not seen in training counts as missing."""
+        if is_frame(X):
+            matrix = self._frame_matrix(nw.from_native(X, eager_only=True))
+        else:
+            words = [i for i, index in self._categories.items() if index.dtype.kind not in "biuf"]
+            if words:
+                raise ValueError(
+                    f"X is an array, and in training column {self._names[words[0]]!r} held text; "
+                    "pass a data frame like the one of training"
+                )
+            matrix = self._with_codes(_csr_matrix(X))
+        self.check_missing(matrix)
+        return matrix
+
+    def unknown(self, X: pd.DataFrame, matrix: Matrix) -> dict[Any, pd.Series]:
+        """Of each column of categories, the values of X that its ``matrix`` has no code for."""
+        found = {}
+        for position in self._categories:
+            values = X[self._names[position]]
+            found[self._names[position]] = values[np.isnan(matrix[:, position]) & values.notna()]
+        return found
+
+    @property
+    def encoding(self) -> Encoding:
+        categories = {position: index.to_numpy() for position, index in self._categories.items()}
+        return Encoding(self._names, categories, self._booleans, self._had_missing)
+
+    def for_rows(self, matrix: Matrix) -> FeatureEncoder:
+        """The encoder of a model that is trained on these encoded rows only."""
+        encoder = copy.copy(self)
+        encoder._had_missing = _columns_with_missing(matrix)
+        return encoder
+
+    @classmethod
+    def from_encoding(cls, encoding: Encoding) -> FeatureEncoder:
+        """An encoder for new rows only."""
+        most = max((len(values) for values in encoding.categories.values()), default=0)
+        encoder = cls(None, most)
+        encoder._names = encoding.columns
+        encoder._categories = {at: pd.Index(values) for at, values in encoding.categories.items()}
+        encoder._booleans = encoding.booleans
+        encoder._had_missing = encoding.had_missing
+        return encoder
+
+    @property
+    def categories(self) -> dict[int, list[Any]]:
+        """Positions of the columns that hold category codes, with the categories in code order."""
+        return {position: index.tolist() for position, index in self._categories.items()}
+
+    def _learn_frame(self, frame: nw.DataFrame[Any]) -> dict[int, pd.Index[Any]]:
+        chosen = self._chosen()
+        return {
+            position: self._learn(_plain(frame[:, position]), name)
+            for position, name in enumerate(self._names)
+            if (_is_categorical(frame[:, position]) if chosen is None else position in chosen)
+        }
+
+    def _learn_array(self, matrix: Matrix) -> dict[int, pd.Index[Any]]:
+        chosen = self._chosen() or set()
+        if chosen and sparse.issparse(matrix):
+            raise ValueError("categorical_features needs a dense X, got a sparse one")
+        return {
+            position: self._learn(pd.Series(matrix[:, position]), position)
+            for position in sorted(chosen)
+        }
+
+    def _with_codes(self, matrix: Matrix) -> Matrix:
+        if self._categories:
+            matrix = matrix.copy()
+        for position, categories in self._categories.items():
+            matrix[:, position] = _codes(pd.Series(matrix[:, position]), categories)
+        return matrix
+
+    def _learn(self, values: pd.Series, name: Any) -> pd.Index[Any]:
+        present = values.dropna().unique()
+        try:
+            categories = np.sort(np.asarray(present))
+        except TypeError:
+            raise ValueError(
+                f"column {name!r} mixes values of several types; make it all text or all numbers"
+            ) from None
+        if len(categories) > self._max_categories:
+            raise ValueError(
+                f"column {name!r} has {len(categories)} categories, the most a tree can tell apart "
+                f"is max_bins={self._max_categories}; drop it or join rare categories"
+            )
+        index: pd.Index[Any] = pd.Index(categories)
+        return index
+
+    def _frame_matrix(self, frame: nw.DataFrame[Any]) -> Matrix:
+        dtypes: set[Any] = {frame[:, position].dtype for position in range(len(self._names))}
+        matrix = None
+        if dtypes in ({nw.Float32}, {nw.Float64}) and not self._categories:
+            matrix = frame.to_numpy()  # no copy where the frame is one block
+        if matrix is None or matrix.dtype.kind != "f":
+            matrix = np.empty((len(frame), len(self._names)), order="F")
+            for position in range(len(self._names)):
+                matrix[:, position] = self._column(frame[:, position], position)
+        self._check_finite(matrix)
+        return matrix
+
+    def _column(self, series: nw.Series[Any], position: int) -> NDArray[np.float64]:
+        if position in self._categories:
+            codes = _codes(_plain(series), self._categories[position])
+            self._warn_if_all_unknown(codes, series, position)
+            return codes
+        if _is_categorical(series):
+            name = self._names[position]
+            was = "categorical_features leaves it out; name it there too"
+            if hasattr(self, "_had_missing"):
+                was = "it held numbers in training; turn it into numbers"
+            raise ValueError(f"column {name!r} is of type {series.dtype}, and {was}")
+        return _to_numbers(series, self._names[position])
+
+    def _warn_if_all_unknown(
+        self, codes: NDArray[np.float64], series: nw.Series[Any], position: int
+    ) -> None:
+        if np.isnan(codes).all() and len(given := series.drop_nulls()):
+            warn_user(
+                f"column {self._names[position]!r} has no value known from training: found "
+                f"{listing(given.head(3).to_list())}, known are "
+                f"{listing(self._categories[position].tolist(), 4)}; all count as missing"
+            )
+
+    def _check_finite(self, matrix: Matrix) -> None:
+        # The extremes of each column tell, without an array of the size of X.
+        lowest, highest = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
+        infinite = [self._names[i] for i in np.flatnonzero(np.isinf(lowest) | np.isinf(highest))]
+        if infinite:
+            raise ValueError(
+                f"Input X contains infinity in column {listing(infinite)}; use missing values or "
+                "large finite numbers instead"
+            )
+
+    def _chosen(self) -> set[int] | None:
+        """Positions of the columns the user calls categorical; None: decide by their types."""
+        if isinstance(self._wanted, str) and self._wanted == "from_dtype":
+            return None
+        wanted = [] if self._wanted is None else np.ravel(np.asarray(self._wanted, object)).tolist()
+        kept = list(range(len(self._names))) if self._kept is None else self._kept
+        n_columns = len(kept) + len(self._taken)
+        if wanted and all(isinstance(item, bool) for item in wanted):
+            if len(wanted) != n_columns:
+                raise ValueError(
+                    f"categorical_features is a mask of {len(wanted)} entries for {n_columns} "
+                    "columns; they must be equal"
+                )
+            wanted = [position for position, chosen in enumerate(wanted) if chosen]
+        return {
+            position
+            for item in wanted
+            if (position := self._position(item, kept, n_columns)) is not None
+        }
+
+    def _position(self, item: Any, kept: list[int], n_columns: int) -> int | None:
+        """Where a column named by the user stands now; None if it was taken out."""
+        if item in self._names and not (isinstance(item, int) and self._kept is not None):
+            return self._names.index(item)
+        if item in self._taken and not isinstance(item, int):
+            return None
+        if isinstance(item, int) and 0 <= item < n_columns:
+            return kept.index(item) if item in kept else None
+        raise ValueError(
+            f"categorical_features has {item!r}, which is no column of X; "
+            f"use names or positions from 0 to {n_columns - 1}"
+        )
+
+    def check_missing(self, matrix: Matrix) -> None:
+        """A numeric column that never missed a value has no branch for a missing one.
+
+        LightGBM would read it as 0.0, without a word.
+        """
+        new = _columns_with_missing(matrix) & ~self._had_missing
+        new[list(self._categories)] = False
+        if new.any():
+            names = [self._names[i] for i in np.flatnonzero(new)]
+            raise ValueError(
+                f"missing values in column {listing(names)}, which had none in training, so the "
+                "trees have no branch for them; fill them, or train with rows that miss some"
+            )
+
+
+def _is_categorical(series: nw.Series[Any]) -> bool:
+    if series.dtype in (nw.Categorical, nw.Enum, nw.String):
+        return True
+    if series.dtype != nw.Object:
+        return False
+    values = series.to_pandas().dropna()
+    return bool(values.map(lambda value: isinstance(value, str)).all()) and len(values) > 0
+
+
+def _is_boolean(series: nw.Series[Any]) -> bool:
+    """Whether a column holds booleans; pandas keeps those with missing values as objects."""
+    if series.dtype != nw.Object:
+        return bool(series.dtype == nw.Boolean)
+    values = series.to_pandas().dropna()
+    return len(values) > 0 and bool(values.map(lambda value: isinstance(value, bool)).all())
+
+
+def _plain(series: nw.Series[Any]) -> pd.Series:
+    """The values as a pandas series of categories, numbers or objects."""
+    values = series.to_pandas()
+    if isinstance(values.dtype, pd.CategoricalDtype) or values.dtype.kind in "biuf":
+        return values
+    return values.astype(object)
+
+
+def _codes(values: pd.Series, categories: pd.Index[Any]) -> NDArray[np.float64]:
+    """Positions among the categories; NaN for a missing or unknown value."""
+    if isinstance(values.dtype, pd.CategoricalDtype):  # look up each category, not each row
+        known = categories.astype(object).get_indexer(values.cat.categories.astype(object))
+        return _as_codes(np.append(known, -1))[values.cat.codes.to_numpy()]
+    return _as_codes(categories.get_indexer(pd.Index(values)))
+
+
+def _as_codes(positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    codes = positions.astype(float)
+    codes[positions < 0] = np.nan
+    return codes
+
+
+def _to_numbers(series: nw.Series[Any], name: Any) -> NDArray[np.float64]:
+    try:
+        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float)
+        if series.dtype in (nw.Object, nw.Unknown):
+            values = series.to_pandas()
+            if not values.map(lambda value: isinstance(value, str | complex)).any():
+                return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        pass
+    kind = series.dtype if series.dtype != nw.Object else series.to_pandas().dtype
+    raise ValueError(
+        f"column {name!r} is of type {kind}, which trees cannot use; "
+        "turn it into numbers, categories or text, or drop it"
+    )
+
+
+def _csr_matrix(matrix: Matrix) -> Matrix:
+    """LightGBM knows SciPy's sparse matrices, not its sparse arrays."""
+    return sparse.csr_matrix(matrix) if sparse.issparse(matrix) else matrix
+
+
+def _columns_with_missing(matrix: Matrix) -> NDArray[np.bool_]:
+    if sparse.issparse(matrix):
+        missing = np.zeros(matrix.shape[1], dtype=bool)
+        missing[matrix.indices[np.isnan(matrix.data)]] = True
+        return missing
+    # A column's minimum is NaN exactly where it misses a value; no array of the size of X.
+    return np.isnan(matrix.min(axis=0)) if len(matrix) else np.zeros(matrix.shape[1], dtype=bool)

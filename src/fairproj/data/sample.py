@@ -1,0 +1,151 @@
+"""A sample: X, y, groups and weights, validated and encoded once for every fit on its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from fairproj.data.cells import Cells
+from fairproj.data.checks import (
+    Groups,
+    check_groups,
+    check_labels,
+    check_lengths,
+    check_pos_label,
+    check_weights,
+    listing,
+)
+from fairproj.data.columns import take_rows
+from fairproj.data.encoder import FeatureEncoder
+from fairproj.data.types import Array, Codes
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Validated rows.
+
+    Attributes
+    ----------
+    X : array, CSR matrix or data frame
+        As the learners read it: encoded where the engine asks for a matrix.
+    y : array of -1 and +1
+    classes : array of shape (2,)
+        The labels that -1 and +1 stand for.
+    weight : array of shape (n_rows,)
+        The user's weights, the largest of them 1.
+    groups : Groups
+    positive_class : int
+        Which class the constraints call positive.
+    encoder : FeatureEncoder, optional
+        What made the matrix, where X is one.
+    cache : dict
+        What engines keep with these rows, such as binned data.
+    """
+
+    X: Any
+    y: Array
+    classes: NDArray[Any]
+    weight: Array
+    groups: Groups
+    positive_class: int
+    encoder: FeatureEncoder | None = None
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @cached_property
+    def cells(self) -> Cells:
+        return Cells.of(self.y, self.groups, self.classes, self.positive_class)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels as the user gave them."""
+        return self.classes[(self.y > 0).astype(np.intp)]
+
+    @property
+    def positive_label(self) -> Any:
+        return self.classes[self.positive_class]
+
+    def take(self, rows: Codes, *, keep_groups: bool = False) -> Sample:
+        """Some of the rows; a group that loses all of its rows is dropped unless it is kept."""
+        groups = self.groups.take(rows)
+        if keep_groups:
+            groups = Groups(self.groups.codes[rows], self.groups.values)
+        X = take_rows(self.X, rows)
+        return replace(
+            self,
+            X=X,
+            y=self.y[rows],
+            weight=self.weight[rows],
+            groups=groups,
+            encoder=None if self.encoder is None else self.encoder.for_rows(X),
+            cache={},
+        )
+
+    def with_weight(self) -> Sample:
+        """The rows whose weight is not zero."""
+        if self.weight.all():
+            return self
+        sample = self.take(np.flatnonzero(self.weight))
+        if (sample.y == sample.y[0]).all():
+            raise ValueError("rows of positive sample_weight must hold two classes, found one")
+        return sample
+
+    def without_X(self) -> Sample:
+        """The same without features, which are large and not needed once they are binned."""
+        return replace(self, X=None, cache={})
+
+
+def make_sample(
+    X: Any, y: Any, sensitive_features: Any, sample_weight: Any, *, pos_label: Any = None
+) -> Sample:
+    """Check what comes with X and put it together; without sensitive features, one group."""
+    y, classes = check_labels(y)
+    check_lengths(X, y)
+    weight = check_weights(sample_weight, len(y))
+    weight = weight / weight.max()  # only ratios matter, and 1e308 + 1e308 is infinite
+    groups = Groups(np.zeros(len(y), dtype=np.intp), ["all"])
+    if sensitive_features is not None:
+        groups = check_groups(sensitive_features, len(y))
+    return Sample(X, y, classes, weight, groups, check_pos_label(pos_label, classes))
+
+
+def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:
+    """Rows to train on and rows to hold out, the same share of every (group, label) cell.
+
+    At least one row of a cell is trained on, and of two rows or more at least one is held out.
+    """
+    rng = check_random_state(random_state)
+    held_out = np.zeros(len(sample), dtype=bool)
+    index = sample.cells.index
+    for cell in np.unique(index):
+        rows = np.flatnonzero(index == cell)
+        n_held_out = min(max(1, round(fraction * len(rows))), len(rows) - 1)
+        held_out[rng.permutation(rows)[:n_held_out]] = True
+    train, rest = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+    return sample.take(train, keep_groups=True), sample.take(rest, keep_groups=True)
+
+
+def match_groups(sample: Sample, training: Sample) -> Sample:
+    """Validation rows with the classes and groups of the training rows."""
+    known = training.groups.values
+    unknown = [value for value in sample.groups.values if value not in known]
+    if unknown:
+        raise ValueError(
+            f"the validation rows have groups that the training rows lack: {listing(unknown)}; "
+            "drop these rows"
+        )
+    if list(sample.classes) != list(training.classes):
+        raise ValueError(
+            f"the validation rows have the labels {listing(sample.classes)}, the training rows "
+            f"{listing(training.classes)}; they must be the same"
+        )
+    codes = np.array([known.index(value) for value in sample.groups.values], dtype=np.intp)
+    groups = Groups(codes[sample.groups.codes], known)
+    return replace(sample, groups=groups, positive_class=training.positive_class, cache={})

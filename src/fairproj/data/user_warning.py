@@ -1,0 +1,24 @@
+"""Warnings that point at the user's line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parents[1].name
+
+
+def warn_user(message: str) -> None:
+    """Issue a `UserWarning` at the first frame outside fairproj and scikit-learn.
+
+    scikit-learn wraps ``fit``, so a fixed stack level cannot be right for every caller.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_internal(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level - 1)
+
+
+def _is_internal(module: str) -> bool:
+    return module.partition(".")[0] in (_PACKAGE, "sklearn", "joblib", "contextlib")

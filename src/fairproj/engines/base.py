@@ -1,0 +1,174 @@
+"""What the boosting loop asks of an engine, and the registry of engines.
+
+An engine fits one learner on given gradients; it knows nothing of fairness. A `LearnerKind` is the
+entry point of an engine: it binds one to the training rows and rebuilds a saved ensemble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairproj.data.sample import Sample
+from fairproj.data.types import Array
+
+Learner = Any  # whatever the engine wants to get back in `Engine.ensemble`
+
+TIE = 1e-9  # a margin this close to zero is a tie: rounding must not decide a label
+
+
+def settle_ties(margin: Array) -> Array:
+    """The margin with ties at exactly zero; a tie is predicted as ``classes_[0]``."""
+    return np.where(np.abs(margin) <= TIE, 0.0, margin)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Gradients and Hessians of the loss at each training row, for costs that sum to one.
+
+    With row weights w of a distribution and labels y, the exponential loss has gradient -w y and
+    Hessian w. A learner that takes weights and labels reads ``abs(gradient)`` and
+    ``sign(-gradient)``. The arrays are valid until the loss changes.
+    """
+
+    gradient: Array
+    hessian: Array
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A learner and its predictions h in [-1, 1]; integers where learners predict -1 or +1.
+
+    Attributes
+    ----------
+    learner : object
+    h : array of shape (n_rows,)
+        On the training rows.
+    held_out : array, optional
+        On the rows held out, where there are some.
+    """
+
+    learner: Learner
+    h: NDArray[Any]
+    held_out: NDArray[Any] | None = None
+
+
+class Ensemble(Protocol):
+    """A finished model with margin f(x) = sum_t vote_t h_t(x).
+
+    Attributes
+    ----------
+    kind : str
+        The name of its `LearnerKind`.
+    votes : list of float
+    link_scale : float
+        The probability of ``classes_[1]`` is 1 / (1 + exp(-link_scale f)).
+    """
+
+    kind: str
+    votes: list[float]
+    link_scale: float
+
+    @property
+    def feature_importances(self) -> Array: ...
+
+    def margin(self, X: Any, n_threads: int = 1) -> Array: ...
+
+    def staged_margin(self, X: Any, n_threads: int = 1) -> Iterator[Array]:
+        """The margin after 1, 2, ... learners."""
+
+    def learner(self, t: int) -> Any:
+        """Learner t, with ``predict_h(X)``, or the fitted estimator itself."""
+
+    def to_payload(self) -> dict[str, Any]:
+        """Texts, numbers, lists and dicts from which `LearnerKind.from_payload` rebuilds it."""
+
+
+class Engine(Protocol):
+    """Bound to the training rows."""
+
+    def fit(self, targets: Targets) -> Fitted: ...
+
+    def constant(self, h: float) -> Fitted:
+        """The learner that predicts ``h`` for every row."""
+
+    def ensemble(
+        self, learners: Sequence[Learner], votes: Sequence[float], link_scale: float
+    ) -> Ensemble:
+        """The model sum_t vote_t h_t, after the learners of an earlier run if there was one."""
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """The parameters of an estimator that concern its learners."""
+
+    votes: str
+    estimator: Any = None
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_weight_fraction_leaf: float = 0.0
+    max_bins: int = 255
+    n_threads: int = 1
+    random_state: Any = None
+    feature_names: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a saved ensemble is rebuilt from, beside its payload."""
+
+    votes: list[float]
+    learner_votes: str
+    link_scale: float
+    classes: NDArray[Any]
+    n_features: int
+    categories: Mapping[int, Sequence[Any]]
+    trusted: Sequence[str] = ()
+
+
+class LearnerKind(Protocol):
+    """An engine in the registry.
+
+    Attributes
+    ----------
+    name : str
+    encodes : bool
+        Whether X reaches it as a matrix of numbers, categories as codes and NaN for missing values;
+        otherwise X stays as the user gave it.
+    """
+
+    name: str
+    encodes: bool
+
+    def bind(
+        self,
+        settings: LearnerSettings,
+        sample: Sample,
+        held_out: Sample | None = None,
+        before: Any = None,
+    ) -> Engine:
+        """An engine for these rows; ``before`` is an ensemble of the same kind to go on from."""
+
+    def from_payload(self, payload: dict[str, Any], saved: Saved) -> Ensemble:
+        """Rebuild a saved ensemble; raise ValueError for what is not one."""
+
+
+_REGISTRY: dict[str, LearnerKind] = {}
+
+
+def register_engine(kind: LearnerKind) -> None:
+    """Make a kind of learner available as ``engine=`` of the estimators, by its name."""
+    _REGISTRY[kind.name] = kind
+
+
+def find_engine(name: str) -> LearnerKind:
+    if name not in _REGISTRY:
+        known = ", ".join(map(repr, sorted(_REGISTRY)))
+        raise ValueError(
+            f"engine={name!r} is unknown; use one of {known}, or add one with register_engine"
+        )
+    return _REGISTRY[name]

@@ -1,0 +1,421 @@
+"""What both estimators share: reading input, predicting, staged output, saving."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairproj.boosting.certificate import Certificate, GapCertificate
+from fairproj.boosting.finish import Outcome
+from fairproj.boosting.record import History, Round, StopReason
+from fairproj.constraints import Constraint
+from fairproj.data import columns
+from fairproj.data.encoder import FeatureEncoder
+from fairproj.data.sample import Sample, make_sample
+from fairproj.data.types import Array
+from fairproj.data.user_warning import warn_user
+from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
+from fairproj.engines.base import settle_ties
+from fairproj.io.progress import show_rounds
+
+TREE_PARAMETERS = {"max_depth": None, "max_leaf_nodes": None, "min_weight_fraction_leaf": 0.0}
+
+SHARED_CONSTRAINTS: dict[str, Any] = {
+    "constraints": "no_validation",
+    "engine": [str],
+    "estimator": [HasMethods(["fit", "predict"]), None],
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, 1, closed="right")],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "max_leaf_nodes": [Interval(Integral, 2, 131072, closed="both"), None],
+    "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="left")],
+    "votes": [StrOptions({"discrete", "confidence"})],
+    "max_bins": [Interval(Integral, 2, 65535, closed="both")],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "sensitive_columns": ["array-like", str, Integral, None],
+    "pos_label": "no_validation",
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+    "verbose": ["boolean"],
+}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Rows that are validated and encoded, for any number of fits on them or on parts of them.
+
+    Attributes
+    ----------
+    sample : Sample
+    n_features : int
+    feature_names : array of str or None
+    sensitive_columns : list
+        The columns of X that hold the sensitive features.
+    with_groups : bool
+        Whether sensitive features were given.
+    """
+
+    sample: Sample
+    n_features: int
+    feature_names: NDArray[Any] | None
+    sensitive_columns: list[Any]
+    with_groups: bool
+
+    def take(self, rows: Any) -> Prepared:
+        return replace(self, sample=self.sample.take(np.asarray(rows)))
+
+
+class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: a boosted ensemble with a history and a certificate."""
+
+    classes_: NDArray[Any]
+    group_values_: list[Any]
+    history_: History
+    certificate_: Certificate | GapCertificate
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    metadata_: dict[str, Any]
+    _ensemble: Ensemble
+    _encoder: FeatureEncoder | None
+    _sensitive_columns: list[Any]
+
+    # Parameters of every subclass.
+    constraints: Any
+    engine: str
+    estimator: Any
+    n_estimators: int
+    learning_rate: float
+    votes: str
+    categorical_features: Any
+    max_bins: int
+    sensitive_columns: Any
+    pos_label: Any
+    n_jobs: int | None
+    random_state: Any
+    verbose: bool
+
+    # Preparing the input
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        *,
+        encoder: FeatureEncoder | None = None,
+        reset: bool = True,
+    ) -> Prepared:
+        """Validate and encode everything that ``fit`` gets.
+
+        ``encoder`` is that of an earlier fit, where its encoding must be used again.
+        """
+        self._check_together()
+        X, sensitive_features, taken, kept = self._split_columns(X, sensitive_features)
+        X = self._check_X(X, reset=reset)
+        sample = make_sample(X, y, sensitive_features, sample_weight, pos_label=self.pos_label)
+        if self._kind.encodes:
+            if encoder is None:
+                encoder = FeatureEncoder(self.categorical_features, self.max_bins, kept, taken)
+                X = encoder.fit_transform(X)
+            else:
+                X = encoder.transform(X)
+            sample = replace(sample, X=X, encoder=encoder, cache={})
+        names = getattr(self, "feature_names_in_", None)
+        given = sensitive_features is not None
+        return Prepared(sample, self.n_features_in_, names, taken, given)
+
+    def _check_together(self) -> None:
+        """What no parameter shows alone."""
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must be a number of threads, -1 or None; got 0")
+        if self._kind.name == "lightgbm":
+            return
+        given = [name for name, default in TREE_PARAMETERS.items() if getattr(self, name) != default]
+        if given:
+            raise ValueError(
+                f"{' and '.join(given)} are for the built-in trees and would be ignored with "
+                f"estimator={type(self.estimator).__name__}; set them on the estimator"
+            )
+
+    @property
+    def _kind(self) -> LearnerKind:
+        if self.estimator is None:
+            return find_engine(self.engine)
+        if self.engine not in ("lightgbm", "sklearn"):
+            raise ValueError(
+                f"estimator= is fitted by engine='sklearn', and engine={self.engine!r} would "
+                "ignore it; leave one of them out"
+            )
+        return find_engine("sklearn")
+
+    def _split_columns(
+        self, X: Any, sensitive_features: Any
+    ) -> tuple[Any, Any, list[Any], list[int] | None]:
+        """X without sensitive columns, the groups, those columns, and where the others stood."""
+        columns.check_table(X)
+        if self.sensitive_columns is None:
+            return X, sensitive_features, [], None
+        if sensitive_features is not None:
+            raise ValueError(
+                "groups are given twice, by sensitive_columns and by sensitive_features; "
+                "use one of them"
+            )
+        return columns.split_sensitive_columns(X, self.sensitive_columns)
+
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        """X with its names, number of columns and kind checked, as scikit-learn does."""
+        if columns.is_frame(X):
+            validate_data(self, X, skip_check_array=True, reset=reset)
+            if not len(X):
+                raise ValueError("X has 0 rows; at least one is required")
+            return X
+        columns.refuse_complex(X)
+        if self._kind.encodes:
+            with columns.text_explained():
+                return validate_data(
+                    self,
+                    X,
+                    accept_sparse="csr",
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite="allow-nan",
+                    reset=reset,
+                )
+        return validate_data(
+            self,
+            X,
+            accept_sparse=["csr", "csc"],
+            dtype=None,
+            ensure_all_finite=not get_tags(self.estimator).input_tags.allow_nan,
+            reset=reset,
+        )
+
+    def _settings(self) -> LearnerSettings:
+        return LearnerSettings(
+            votes=self.votes,
+            estimator=self.estimator,
+            **{name: getattr(self, name) for name in TREE_PARAMETERS},
+            max_bins=self.max_bins,
+            n_threads=effective_n_jobs(self.n_jobs),
+            random_state=self.random_state,
+            feature_names=getattr(self, "feature_names_in_", None),
+        )
+
+    # Training
+
+    def _adopt(self, prepared: Prepared, sample: Sample) -> None:
+        """Take over what the rows say about input and labels."""
+        self.n_features_in_ = prepared.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if prepared.feature_names is not None:
+            self.feature_names_in_ = prepared.feature_names
+        self._sensitive_columns = prepared.sensitive_columns
+        self._encoder = sample.encoder
+        self.classes_ = sample.classes
+        self.group_values_ = sample.groups.values
+
+    def _forget(self) -> None:
+        """A fit that fails must not leave half of an older model."""
+        for name in ("_ensemble", "history_", "certificate_", "metadata_"):
+            self.__dict__.pop(name, None)
+
+    def _warn_of_one_group(self, prepared: Prepared, sample: Sample) -> None:
+        if len(sample.groups.values) > 1 or not isinstance(self.constraints, str | Constraint):
+            return
+        found = "no sensitive_features were given"
+        if prepared.with_groups:
+            found = f"sensitive_features holds one group only ({sample.groups.values[0]!s})"
+        warn_user(
+            f"{found}, so there is nothing to balance and this is plain boosting; pass the groups, "
+            "or constraints=None if that is meant"
+        )
+
+    def _run(
+        self,
+        rounds: Generator[tuple[Any, Round], None, StopReason],
+        n_rounds: int,
+        finish: Callable[[list[Any], list[Round], StopReason], Outcome],
+        earlier: Iterable[Round] = (),
+    ) -> None:
+        """Run the rounds and keep what comes out; an interrupt keeps the rounds that are done."""
+        learners: list[Any] = []
+        records: list[Round] = list(earlier)
+        reason = StopReason.INTERRUPTED
+        try:
+            progress = show_rounds(rounds, n_rounds, verbose=self.verbose)
+            for learner, record in progress:
+                learners.append(learner)
+                records.append(record)
+            reason = progress.outcome
+        finally:
+            if records:
+                outcome = finish(learners, records, reason)
+                self._ensemble, self.history_, self.certificate_ = outcome
+
+    # Predicting
+
+    def _read(self, X: Any) -> Any:
+        """X as the ensemble reads it."""
+        columns.check_table(X)
+        if self._sensitive_columns:
+            X = columns.drop_sensitive_columns(X, self._sensitive_columns, self.n_features_in_)
+        X = self._check_X(X, reset=False)
+        return X if self._encoder is None else self._encoder.transform(X)
+
+    def _margin(self, matrix: Any) -> Array:
+        """The margin of rows that are encoded already."""
+        return settle_ties(self._ensemble.margin(matrix, effective_n_jobs(self.n_jobs)))
+
+    def _labels(self, margin: Array) -> NDArray[Any]:
+        return self.classes_[(margin > 0).astype(np.intp)]
+
+    def _probabilities(self, margin: Array) -> Array:
+        scaled = self._ensemble.link_scale * margin
+        return np.column_stack([expit(-scaled), expit(scaled)])
+
+    def to_matrix(self, X: Any) -> Any:
+        """X as `booster_` reads it: categories as codes, in the order of training.
+
+        Only needed to use `booster_` by itself on anything but arrays of numbers and pandas frames
+        with columns of category type.
+        """
+        self._fitted("to_matrix")
+        return self._read(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """The margin f(x) = sum_t vote_t h_t(x); above zero means ``classes_[1]``.
+
+        A margin within 1e-9 of zero is a tie and returned as 0, so that the order of a sum decides
+        no label.
+        """
+        check_is_fitted(self, "certificate_")
+        return self._margin(self._read(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row. Takes no groups and uses no randomness."""
+        return self._labels(self.decision_function(X))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each class, by the link of the loss: 1 / (1 + exp(-2 f))."""
+        return self._probabilities(self.decision_function(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+        """The margin after 1, 2, ... rounds."""
+        check_is_fitted(self, "certificate_")
+        for margin in self._ensemble.staged_margin(self._read(X), effective_n_jobs(self.n_jobs)):
+            yield settle_ties(margin)
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """The predictions after 1, 2, ... rounds."""
+        for margin in self.staged_decision_function(X):
+            yield self._labels(margin)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Array]:
+        """The probabilities after 1, 2, ... rounds."""
+        for margin in self.staged_decision_function(X):
+            yield self._probabilities(margin)
+
+    def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
+        """The accuracy after 1, 2, ... rounds."""
+        for predicted in self.staged_predict(X):
+            yield float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    # What the model holds
+
+    @property
+    def estimators_(self) -> list[Any]:
+        ensemble = self._fitted("estimators_")
+        learners = [ensemble.learner(t) for t in range(len(ensemble.votes))]
+        return [
+            WeakLearner(self, t, learner) if hasattr(learner, "predict_h") else learner
+            for t, learner in enumerate(learners)
+        ]
+
+    @property
+    def estimator_weights_(self) -> Array:
+        self._fitted("estimator_weights_")
+        return self.history_.columns["vote"][: self.history_.n_kept]
+
+    @property
+    def estimator_errors_(self) -> Array:
+        self._fitted("estimator_errors_")
+        return self.history_.columns["error_q"][: self.history_.n_kept]
+
+    @property
+    def feature_importances_(self) -> Array:
+        return self._fitted("feature_importances_").feature_importances
+
+    @property
+    def booster_(self) -> Any:
+        ensemble = self._fitted("booster_")
+        if not hasattr(ensemble, "booster"):
+            raise AttributeError("booster_ exists for the built-in trees only, not for estimator=")
+        return ensemble.booster
+
+    def _fitted(self, name: str) -> Ensemble:
+        if not hasattr(self, "_ensemble"):
+            raise AttributeError(f"{name} exists after fit only; call fit first")
+        return self._ensemble
+
+    def save(self, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the fitted model to a file that `fairproj.load` opens safely; no pickle is used.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced, all at once.
+        metadata : dict, optional
+            Texts, numbers, lists and dicts to keep with the model, read back as ``metadata_``.
+
+        Notes
+        -----
+        Needs ``msgspec`` and, with ``estimator=``, ``skops``.
+        """
+        from fairproj.estimators.saving import save
+
+        save(self, path, metadata=metadata)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        if self.estimator is None:
+            tags.input_tags.allow_nan = True
+            tags.input_tags.categorical = True
+            tags.input_tags.sparse = True
+        else:
+            inner = get_tags(self.estimator).input_tags
+            tags.input_tags.allow_nan = inner.allow_nan
+            tags.input_tags.sparse = inner.sparse
+        return tags
+
+
+class WeakLearner:
+    """One of the built-in trees of a fitted model, as a classifier."""
+
+    def __init__(self, model: BoostedClassifier, t: int, learner: Any) -> None:
+        self._model, self._t, self._learner = model, t, learner
+        self.classes_ = model.classes_
+
+    def decision_function(self, X: Any) -> Array:
+        """h(x) in [-1, 1]."""
+        h: Array = self._learner.predict_h(self._model._read(X))
+        return h
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self._model._labels(self.decision_function(X))
+
+    def __repr__(self) -> str:
+        return f"WeakLearner({self._t} of {len(self._model._ensemble.votes)})"

@@ -1,0 +1,303 @@
+"""A fitted model for other programs: LightGBM's own text, and ONNX.
+
+Apart from `persistence` because nothing here is read back: an export holds what predicts and not
+the record, and it needs a library that the rest of the package does not. The ONNX graph is written
+here, operator by operator, and not by a converter. Those at hand work in single precision, which
+moves rows that stand at a threshold to the other side, and take no notice of the scale of the
+probabilities. In the graph written here thresholds, margins and inputs are doubles.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairproj.estimators.fairproj import FairProjClassifier
+from fairproj.io.atomic import whole, write
+from fairproj.engines.lightgbm import text as native
+
+__all__ = ["to_lightgbm", "to_onnx"]
+
+_LEQ, _MEMBER = 0, 6  # how a node of ONNX's TreeEnsemble compares
+_BY_CATEGORY, _DEFAULT_LEFT, _MISSING = 1, 2, 12  # bits of LightGBM's decision_type
+_MISSING_IS_ZERO, _MISSING_IS_NAN = 4, 8
+_OPSET, _OPSET_OF_TREES, _IR_VERSION = 18, 5, 10
+_SUM, _AS_IT_IS = 1, 0
+
+
+def to_lightgbm(model: FairProjClassifier, path: str | os.PathLike[str] | None = None) -> str:
+    """The model as LightGBM's text, which ``lightgbm.Booster(model_file=...)`` opens.
+
+    Parameters
+    ----------
+    model : FairProjClassifier
+        Fitted, with the built-in trees.
+    path : path, optional
+        Where to write it too. An existing file is replaced, all at once.
+
+    Returns
+    -------
+    str
+        Its raw score is the margin, its prediction the probability of ``classes_[1]``, both of
+        ``model.to_matrix(X)``.
+    """
+    text: str = _booster(model, "LightGBM's text").model_to_string()
+    if path is not None:
+        write(path, text)
+    return text
+
+
+def to_onnx(model: FairProjClassifier, path: str | os.PathLike[str] | None = None) -> bytes:
+    """The model as an ONNX graph (needs ``onnx``; to run it, ``onnxruntime`` 1.21 or later).
+
+    Its input ``X`` is a matrix of doubles as ``model.to_matrix(X)`` makes it: categories as codes,
+    NaN for what is missing. Its outputs are ``label``, the class as in ``classes_``,
+    ``probabilities`` with a column a class, and ``margin``.
+
+    Parameters
+    ----------
+    model : FairProjClassifier
+        Fitted, with the built-in trees.
+    path : path, optional
+        Where to write it too. An existing file is replaced, all at once.
+
+    Returns
+    -------
+    bytes
+        The columns and the categories behind the codes are in its metadata, as JSON.
+
+    Notes
+    -----
+    Every row ends in the leaf where LightGBM puts it, and labels are identical. A runtime may add
+    the leaves up in another order, so a margin within rounding of zero, some 1e-15, may come out
+    on either side of it.
+    """
+    onnx = _onnx()
+    booster = _booster(model, "ONNX")
+    nodes = _Nodes.of(native.blocks(booster.model_to_string()))
+    graph = onnx.helper.make_graph(
+        _operators(onnx, nodes, model.classes_),
+        "fairproj",
+        [_port(onnx, "X", onnx.TensorProto.DOUBLE, model.n_features_in_)],
+        [
+            _port(onnx, "label", _kind_of(onnx, model.classes_)),
+            _port(onnx, "probabilities", onnx.TensorProto.DOUBLE, 2),
+            _port(onnx, "margin", onnx.TensorProto.DOUBLE),
+        ],
+    )
+    versions = (("", _OPSET), ("ai.onnx.ml", _OPSET_OF_TREES))
+    made = onnx.helper.make_model(
+        graph,
+        producer_name="fairproj",
+        ir_version=_IR_VERSION,
+        opset_imports=[onnx.helper.make_opsetid(*version) for version in versions],
+    )
+    onnx.helper.set_model_props(made, _properties(model))
+    onnx.checker.check_model(made)
+    raw: bytes = made.SerializeToString()
+    if path is not None:
+        with whole(path) as partial:
+            partial.write_bytes(raw)
+    return raw
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError(
+            "to_onnx needs onnx; install it with pip install 'fairproj[onnx]'"
+        ) from None
+    return onnx
+
+
+def _booster(model: Any, target: str) -> Any:
+    if not isinstance(model, FairProjClassifier):
+        raise TypeError(
+            f"an export is of a FairProjClassifier, got {type(model).__name__}; for a search or a "
+            "pipeline export its best_estimator_ or last step"
+        )
+    if not hasattr(model, "certificate_"):
+        raise ValueError("the model is not fitted; call fit first")
+    if model.estimator is not None:
+        raise ValueError(
+            f"{target} is for the built-in trees, and this model has "
+            f"estimator={type(model.estimator).__name__}; fit without estimator="
+        )
+    return model.booster_
+
+
+@dataclass
+class _Nodes:
+    """The trees as ONNX has them: all splits in one list, all leaves in another."""
+
+    feature: list[int] = field(default_factory=list)
+    threshold: list[float] = field(default_factory=list)
+    mode: list[int] = field(default_factory=list)
+    children: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+    are_leaves: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+    missing_left: list[int] = field(default_factory=list)
+    members: list[float] = field(default_factory=list)
+    leaves: list[float] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, blocks: list[str]) -> _Nodes:
+        nodes = cls()
+        for block in blocks:
+            nodes._add(block)
+        return nodes
+
+    def _add(self, block: str) -> None:
+        first_split, first_leaf = len(self.feature), len(self.leaves)
+        self.roots.append(first_split)
+        sides = [native.numbers(block, f"{side}_child").astype(int) for side in ("left", "right")]
+        if not len(sides[0]):  # a tree of one leaf: ONNX wants a split, and both ways lead to it
+            sides = [np.array([-1]), np.array([-1])]
+            self._split(0, 0.0, _LEQ, missing_left=False)
+        else:
+            self._splits(block)
+        for side, child in enumerate(sides):
+            place = np.where(child < 0, ~child + first_leaf, child + first_split)
+            self.children[side].extend(place.tolist())
+            self.are_leaves[side].extend((child < 0).astype(int).tolist())
+        self.leaves.extend(native.numbers(block, "leaf_value").tolist())
+
+    def _splits(self, block: str) -> None:
+        names = ("split_feature", "threshold", "decision_type")
+        for feature, threshold, kind in zip(
+            *(native.numbers(block, name).tolist() for name in names), strict=True
+        ):
+            if int(kind) & _BY_CATEGORY:
+                self._by_category(int(feature), _members(block, int(threshold)))
+            else:
+                missing_left = _missing_goes_left(int(kind), threshold)
+                self._split(int(feature), threshold, _LEQ, missing_left=missing_left)
+
+    def _by_category(self, feature: int, members: list[int]) -> None:
+        """Left for the codes in the set; for others and for missing values, right."""
+        if not members:
+            return self._split(feature, -np.inf, _LEQ, missing_left=False)
+        self.members.extend([*members, np.nan])  # NaN ends a set
+        return self._split(feature, 0.0, _MEMBER, missing_left=False)
+
+    def _split(self, feature: int, threshold: float, mode: int, *, missing_left: bool) -> None:
+        self.feature.append(feature)
+        self.threshold.append(threshold)
+        self.mode.append(mode)
+        self.missing_left.append(int(missing_left))
+
+
+def _missing_goes_left(kind: int, threshold: float) -> bool:
+    """Where LightGBM sends NaN: the way it learnt or, where it saw none in training, that of 0."""
+    if kind & _MISSING == _MISSING_IS_ZERO:
+        raise ValueError("trees that read zero as missing cannot be exported to ONNX")
+    if kind & _MISSING == _MISSING_IS_NAN:
+        return bool(kind & _DEFAULT_LEFT)
+    return threshold >= 0.0
+
+
+def _members(block: str, which: int) -> list[int]:
+    """The codes in a set of categories, which LightGBM has as bits in words of 32."""
+    begin, end = native.numbers(block, "cat_boundaries")[which : which + 2].astype(int)
+    words = native.numbers(block, "cat_threshold")[begin:end].astype(np.int64)
+    return [
+        32 * at + bit
+        for at, word in enumerate(words.tolist())
+        for bit in range(32)
+        if word >> bit & 1
+    ]
+
+
+def _operators(onnx: Any, nodes: _Nodes, classes: NDArray[Any]) -> list[Any]:
+    """Trees, margin, then label and probabilities from it."""
+    node = onnx.helper.make_node
+    return [
+        _tree_operator(onnx, nodes),
+        _constant(onnx, "zero", np.zeros(1)),
+        _constant(onnx, "two", np.array([-2.0, 2.0])),
+        _constant(onnx, "flat", np.array([-1])),
+        _constant(onnx, "classes", classes),
+        node("Reshape", ["sum", "flat"], ["margin"]),
+        node("Greater", ["margin", "zero"], ["is_second"]),
+        node("Cast", ["is_second"], ["class"], to=onnx.TensorProto.INT64),
+        node("Gather", ["classes", "class"], ["label"]),
+        node("Mul", ["sum", "two"], ["logits"]),
+        node("Sigmoid", ["logits"], ["probabilities"]),
+    ]
+
+
+def _tree_operator(onnx: Any, nodes: _Nodes) -> Any:
+    def tensor(name: str, values: list[Any], kind: Any = np.float64) -> Any:
+        return onnx.numpy_helper.from_array(np.array(values, dtype=kind), name)
+
+    sets = {"membership_values": tensor("members", nodes.members)} if nodes.members else {}
+    return onnx.helper.make_node(
+        "TreeEnsemble",
+        ["X"],
+        ["sum"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        aggregate_function=_SUM,
+        post_transform=_AS_IT_IS,
+        tree_roots=nodes.roots,
+        nodes_featureids=nodes.feature,
+        nodes_splits=tensor("splits", nodes.threshold),
+        nodes_modes=tensor("modes", nodes.mode, np.uint8),
+        nodes_truenodeids=nodes.children[0],
+        nodes_falsenodeids=nodes.children[1],
+        nodes_trueleafs=nodes.are_leaves[0],
+        nodes_falseleafs=nodes.are_leaves[1],
+        nodes_missing_value_tracks_true=nodes.missing_left,
+        leaf_targetids=[0] * len(nodes.leaves),
+        leaf_weights=tensor("leaves", nodes.leaves),
+        **sets,
+    )
+
+
+def _constant(onnx: Any, name: str, values: NDArray[Any]) -> Any:
+    tensor = onnx.helper.make_tensor(
+        name, _kind_of(onnx, values), values.shape, _plain(values).tolist()
+    )
+    return onnx.helper.make_node("Constant", [], [name], value=tensor)
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Labels in a type that ONNX has: truth values, integers, doubles or text."""
+    values = np.array(values.tolist())
+    if values.dtype.kind not in "biufU":
+        raise ValueError(
+            f"labels of type {values.dtype} cannot be exported to ONNX; use text, numbers or truth "
+            "values"
+        )
+    return values
+
+
+def _kind_of(onnx: Any, values: NDArray[Any]) -> int:
+    kinds = onnx.TensorProto
+    return {
+        "b": int(kinds.BOOL),
+        "i": int(kinds.INT64),
+        "u": int(kinds.INT64),
+        "f": int(kinds.DOUBLE),
+        "U": int(kinds.STRING),
+    }[_plain(values).dtype.kind]
+
+
+def _port(onnx: Any, name: str, kind: int, *width: int) -> Any:
+    return onnx.helper.make_tensor_value_info(name, kind, ["rows", *width])
+
+
+def _properties(model: FairProjClassifier) -> dict[str, str]:
+    learnt = model._encoder.learnt
+    columns, categories = learnt.columns, learnt.categories
+    codes = {str(columns[at]): values.tolist() for at, values in categories.items()}
+    return {
+        "columns": json.dumps([str(name) for name in columns]),
+        "categories": json.dumps(codes, default=str),
+    }

@@ -1,0 +1,242 @@
+"""Pictures: a run in four panels, as in the paper's figure of training dynamics; rates and gaps.
+
+The only place that imports matplotlib, and only inside functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from fairproj.boosting.record import History
+from fairproj.inference import FairnessReport
+
+_BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # safe for most eyes
+
+
+def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
+    """Loss, edges, fairness cost and balance, round by round.
+
+    For ``enforce="classifier"``: loss, edges, gap of the predictions and tilt; a vertical line
+    marks the last round that the model has.
+
+    Parameters
+    ----------
+    model : FairProjClassifier or History
+        A fitted model, or its ``history_``.
+    ax : sequence of four matplotlib axes, optional
+        Where to draw; by default a new figure of two by two.
+
+    Returns
+    -------
+    array of matplotlib axes of shape (4,)
+    """
+    if not isinstance(model, History):
+        check_is_fitted(model)
+    history = model if isinstance(model, History) else model.history_
+    axes = np.asarray(new_axes(2, 2, figsize=(9, 6.5)) if ax is None else ax).reshape(-1)
+    if len(axes) != 4:
+        raise ValueError(f"ax must be four matplotlib axes, got {len(axes)}")
+    rounds = np.arange(1, len(history) + 1)
+    few = len(history) <= 25
+    style = {"markersize": 4, "linewidth": 1.5}
+    closed_loop = (_tilted_loss, _edges, _gap, _tilt)
+    projection = (_loss, _edges, _cost, _balance)
+    for panel, ax in zip(closed_loop if history.closed_loop else projection, axes, strict=True):
+        panel(ax, rounds, history, style, few)
+    for ax in axes:
+        ax.set_xlabel("round")
+        ax.grid(alpha=0.3)
+        ax.margins(x=0.02)
+        if history.closed_loop:
+            ax.axvline(history.n_kept, color=_GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+            note = {"rotation": 90, "fontsize": "x-small", "color": _GREY, "ha": "right"}
+            place = {"xy": (history.n_kept, 0.03), "xycoords": ("data", "axes fraction")}
+            ax.annotate("last round kept", **place, **note)
+        if few:
+            ax.xaxis.get_major_locator().set_params(integer=True)
+    return axes
+
+
+def plot_rates(report: FairnessReport, *, ax: Any = None) -> Any:
+    """Rates of each group with their intervals.
+
+    Parameters
+    ----------
+    report : FairnessReport
+        Of `fairness_report`.
+    ax : sequence of four matplotlib axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    array of matplotlib axes of shape (4,)
+    """
+    names = report.rates["rate"].unique()
+    height = 1.4 + 0.25 * report.rates["group"].nunique()
+    new = (1, len(names)) if ax is None else None
+    axes = np.asarray(new_axes(*new, figsize=(11, height)) if new else ax).reshape(-1)
+    if len(axes) != len(names):
+        raise ValueError(f"ax must be {len(names)} matplotlib axes, got {len(axes)}")
+    for name, panel in zip(names, axes, strict=True):
+        _intervals(panel, report.rates[report.rates["rate"] == name], "group")
+        panel.set_title(name.replace("_", " "))
+    for panel in axes[1:]:
+        panel.set_yticklabels([])
+    return axes
+
+
+def plot_gaps(report: FairnessReport, *, max_gap: float | None = None, ax: Any = None) -> Any:
+    """Gaps with their intervals, and the largest gap allowed, if any, as a line.
+
+    Parameters
+    ----------
+    report : FairnessReport
+        Of `fairness_report`.
+    max_gap : float, optional
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = new_axes(figsize=(6.5, 2.8)) if ax is None else ax
+    _intervals(ax, report.gaps.assign(gap=report.gaps["gap"].str.replace("_", " ")), "gap")
+    if max_gap is not None:
+        ax.axvline(max_gap, color=_ORANGE, linestyle="--")
+        ax.set_title(f"dashed: largest gap allowed, {max_gap:g}", fontsize="small", loc="right")
+    ax.set_xlim(left=0)
+    ax.set_xlabel(f"gap, with {100 * report.confidence:g} % intervals")
+    return ax
+
+
+def _intervals(ax: Any, rows: pd.DataFrame, names: str) -> None:
+    """A dot and a line for each row, the first on top."""
+    places = np.arange(len(rows))[::-1]
+    ax.hlines(places, rows["low"], rows["high"], color=_BLUE, linewidth=1.5)
+    ax.plot(rows["estimate"], places, "o", color=_BLUE, markersize=5)
+    ax.set_yticks(places, rows[names])
+    ax.set_ylim(-0.7, len(rows) - 0.3)
+    ax.grid(alpha=0.3, axis="x")
+
+
+def matplotlib() -> Any:
+    """The package, without pyplot, which would choose a window system."""
+    try:
+        import matplotlib as mpl
+        import matplotlib.figure
+    except ImportError:
+        raise ImportError(
+            "plots need matplotlib; install it with pip install 'fairproj[plot]'"
+        ) from None
+    return mpl
+
+
+def new_axes(*shape: int, figsize: tuple[float, float]) -> Any:
+    """Axes of a new figure that notebooks show by themselves."""
+    matplotlib()
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(*shape, figsize=figsize, layout="constrained")
+    return axes
+
+
+def _loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="exact", **style)
+    ax.plot(rounds, columns["bound_edge"], ":", color=_GREY, label="bound, edges under q", **style)
+    ax.plot(rounds, columns["bound_tv"], "--", color=_GREEN, label="bound, TV", **style)
+    ax.plot(rounds, columns["bound_cost"], "-.", color=_ORANGE, label="bound, KL", **style)
+    ax.set(title="Exponential loss", ylabel="mean over the training rows")
+    ax.legend(fontsize="small")
+
+
+def _edges(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    lower = columns["edge_w"] - columns["fairness_cost"]
+    ax.plot(rounds, columns["edge_w"], "o-" if few else "-", color=_BLUE, label="under w", **style)
+    ax.plot(
+        rounds, columns["edge_q"], "s-" if few else "-.", color=_ORANGE, label="under q", **style
+    )
+    ax.plot(rounds, lower, "--", color=_GREEN, label="under w, less fairness cost", **style)
+    ax.axhline(0, color=_GREY, linewidth=0.8)
+    ax.set(title="Edge of the learner", ylabel="edge")
+    ax.legend(fontsize="small")
+
+
+def _cost(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    ax.plot(
+        rounds,
+        columns["fairness_cost"],
+        "o-" if few else "-",
+        color=_BLUE,
+        label="fairness cost, from KL",
+        **style,
+    )
+    ax.plot(rounds, columns["tv"], "--", color=_ORANGE, label="total variation", **style)
+    ax.set(title="Distance from q to w", ylabel="cost")
+    ax.set_ylim(bottom=0)
+    ax.legend(fontsize="small")
+
+
+def _balance(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    ax.set(
+        title="Largest imbalance of the weights", ylabel=r"$\max_k\ |\langle \cdot, g_k\rangle|$"
+    )
+    if not history.constraint_names:
+        ax.text(0.5, 0.5, "no constraint", ha="center", va="center", transform=ax.transAxes)
+        return
+    before = np.abs(history.by_constraint("balance_q")).max(axis=1)
+    after = np.abs(history.by_constraint("balance")).max(axis=1)
+    ax.plot(rounds, before, "s:" if few else ":", color=_ORANGE, label="q, before", **style)
+    ax.plot(rounds, after, "o-" if few else "-", color=_BLUE, label="w, after", **style)
+    if len(set(history.epsilon)) == 1 and history.epsilon[0] < 1:
+        ax.axhline(history.epsilon[0], color=_GREEN, linestyle="--", label="epsilon")
+    ax.set_ylim(bottom=0)
+    ax.legend(fontsize="small")
+
+
+_LINES = ("-", "--", "-.", ":")
+_COLOURS = (_BLUE, _ORANGE, _GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+
+
+def _tilted_loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    columns = history.columns
+    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="plain", **style)
+    ax.plot(rounds, columns["tilted_loss"], "--", color=_ORANGE, label="tilted", **style)
+    ax.plot(rounds, columns["bound_tilted"], ":", color=_GREY, label="bound, tilted", **style)
+    ax.set(title="Exponential loss", ylabel="mean over the training rows")
+    ax.legend(fontsize="small")
+
+
+def _gap(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    for position, (name, gaps) in enumerate(zip(history.events, history.by_event().T, strict=True)):
+        ax.plot(rounds, gaps, label=name, **_told_apart(position), **style)
+    for epsilon in sorted(set(history.epsilon)):
+        ax.axhline(epsilon, color=_GREEN, linestyle="--", label=f"epsilon {epsilon:g}")
+    ax.set(title="Gap of the predictions", ylabel="largest less smallest rate")
+    ax.set_ylim(bottom=0)
+    ax.legend(fontsize="small", loc="upper right")
+
+
+def _tilt(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    for position, (name, tilt) in enumerate(
+        zip(history.watched, history.by_group("tilt").T, strict=True)
+    ):
+        ax.plot(rounds, tilt, label=name, **_told_apart(position), **style)
+    ax.axhline(0, color=_GREY, linewidth=0.8)
+    ax.set(title="Tilt of the groups", ylabel=r"$\mu$")
+    if len(history.watched) <= 8:
+        ax.legend(fontsize="small")
+
+
+def _told_apart(position: int) -> dict[str, Any]:
+    """By line as well as by colour."""
+    return {
+        "color": _COLOURS[position % len(_COLOURS)],
+        "linestyle": _LINES[position % len(_LINES)],
+    }

@@ -1,0 +1,147 @@
+"""Splits that keep the share of every (group, label) cell, and say which cell is too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold, train_test_split
+from sklearn.model_selection._split import GroupsConsumerMixin
+from sklearn.utils import check_random_state
+
+from fairproj.data.cells import Cells
+from fairproj.data.checks import check_groups, check_labels, take_rows
+
+
+class FairStratifiedKFold(GroupsConsumerMixin, BaseCrossValidator):  # type: ignore[misc]
+    """K folds, each with the same share of every group and label.
+
+    Use it as ``cv=`` and pass the sensitive features as scikit-learn's ``groups``.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    shuffle : bool, default=True
+    random_state : int, RandomState or None, default=0
+        Of the shuffling.
+
+    Examples
+    --------
+    >>> from fairproj.datasets import load_german
+    >>> from fairproj.selection import FairStratifiedKFold
+    >>> data = load_german()
+    >>> folds = FairStratifiedKFold().split(data.data, data.target, data.sensitive_features)
+    >>> [len(test) for _, test in folds]
+    [200, 200, 200, 200, 200]
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = 0) -> None:
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def split(
+        self, X: Any, y: Any, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Pairs of training and test rows."""
+        if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
+            raise ValueError(
+                f"n_splits must be a number of folds, 2 or more; got {self.n_splits!r}"
+            )
+        index = checked_cells(y, groups, self.n_splits, f"n_splits={self.n_splits}").index
+        random_state = self.random_state if self.shuffle else None
+        folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=random_state)
+        yield from folds.split(np.zeros(len(index)), index)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return self.n_splits
+
+    def __repr__(self) -> str:
+        return (
+            f"FairStratifiedKFold(n_splits={self.n_splits}, shuffle={self.shuffle}, "
+            f"random_state={self.random_state})"
+        )
+
+
+def fair_train_test_split(
+    X: Any,
+    y: Any,
+    sensitive_features: Any,
+    *more: Any,
+    test_size: float = 0.25,
+    random_state: Any = None,
+) -> list[Any]:
+    """scikit-learn's ``train_test_split``, stratified by group and label.
+
+    Returns training and test part of X, of y, of the sensitive features, and of what follows.
+
+    Examples
+    --------
+    >>> from fairproj.datasets import load_german
+    >>> from fairproj.selection import fair_train_test_split
+    >>> data = load_german()
+    >>> parts = fair_train_test_split(data.data, data.target, data.sensitive_features)
+    >>> [len(part) for part in parts]
+    [750, 250, 750, 250, 750, 250]
+    """
+    cells = checked_cells(y, sensitive_features, 2, "a split")
+    rows = np.arange(len(cells.index))
+    check_random_state(random_state)  # here, where its error is not one of test_size
+    try:
+        split = train_test_split(
+            rows, test_size=test_size, random_state=random_state, stratify=cells.index
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"test_size={test_size!r} does not split {len(rows)} rows such that each group and "
+            f"label is on both sides ({error}); choose another, or merge groups"
+        ) from None
+    check_parts(cells, {"training part": split[0], "test part": split[1]})
+    if isinstance(sensitive_features, dict):
+        sensitive_features = pd.DataFrame(sensitive_features)
+    return [take(part, rows) for part in (X, y, sensitive_features, *more) for rows in split]
+
+
+def take(part: Any, rows: Any) -> Any:
+    """Some rows of X, y, groups or whatever has rows; None stays None."""
+    if part is None:
+        return None
+    return part.iloc[rows] if isinstance(part, pd.Series) else take_rows(part, np.asarray(rows))
+
+
+def check_parts(cells: Cells, parts: dict[str, Any], *, by_label: bool = True) -> None:
+    """Refuse parts of the rows that lack a cell (or, not by label, a group) that the rows have."""
+    kind = cells.index if by_label else cells.index // 2
+    present = np.unique(kind)
+    for name, rows in parts.items():
+        missing = np.setdiff1d(present, kind[rows])
+        if len(missing):
+            first = int(missing[0])
+            what = cells.name(first) if by_label else f"group {cells.group_names[first]!r}"
+            raise ValueError(
+                f"the {name} has no row of {what}, so its gap cannot be measured there; merge that "
+                "group with another, or split otherwise"
+            )
+
+
+def checked_cells(y: Any, sensitive_features: Any, least: int, wanted_by: str) -> Cells:
+    """The (group, label) cells, where every cell that has rows has at least ``least``."""
+    if sensitive_features is None:
+        raise ValueError(
+            "splits by group and label need the groups; pass the sensitive features (as groups= "
+            "where scikit-learn splits)"
+        )
+    signs, classes = check_labels(y)
+    groups = check_groups(sensitive_features, len(signs), beside="y")
+    cells = Cells.of(signs, groups, classes)
+    few = np.flatnonzero((cells.counts > 0) & (cells.counts < least))
+    if len(few):
+        raise ValueError(
+            f"{cells.name(int(few[0]))} has {cells.counts[few[0]]} rows, and {wanted_by} needs "
+            f"{least}; merge the group with another or drop it"
+        )
+    return cells
