@@ -19,7 +19,7 @@ from lightgbm import LGBMClassifier
 from matplotlib.figure import Figure
 
 from fairproj import FairProjClassifier
-from fairproj.io.atomic import write
+from fairproj.io.atomic import write_text
 from fairproj.baselines import AdaFair, ExponentiatedGradient, Reweighing, ThresholdOptimizer
 from fairproj.experiments._data import prepare, split
 from fairproj.experiments._plan import Features
@@ -99,7 +99,7 @@ def main() -> None:
             + "\n## What a path costs\n\n"
             + cost()
         )
-    write(HERE / "results" / "frontier.md", text)
+    write_text(HERE / "results" / "frontier.md", text)
     print(HERE / "results" / "frontier.md")
 
 
@@ -117,7 +117,7 @@ def one(dataset: str, name: str, estimator: Any, parameter: str, values: list[fl
             n_jobs=-1,
             verbose=True,
         )
-        write(kept, found.fits.to_csv(index=False, float_format="%.8g"))
+        write_text(kept, found.fits.to_csv(index=False, float_format="%.8g"))
     return Frontier(pd.read_csv(kept), parameter, name)
 
 

@@ -29,9 +29,9 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from fairproj import FairProjClassifier
-from fairproj.io.atomic import write
 from fairproj.cli import app
 from fairproj.experiments._tables import markdown
+from fairproj.io.atomic import write_text
 from fuzz import Job, Watchman, Worker, all_done
 
 RESULTS = Path(__file__).parent / "results" / "fuzz-data.md"
@@ -230,7 +230,7 @@ def main() -> int:
         "mutated tables. A failure is a crash, a hang, another exit code, more than one line of "
         "error, or an effect beside the output.\n\n" + markdown(lines)
     )
-    write(RESULTS, text)
+    write_text(RESULTS, text)
     print(text)
     return int(bool(failures) or len(found) != asked.files)
 

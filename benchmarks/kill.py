@@ -23,10 +23,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from fairproj import load
-from fairproj.io.atomic import write
-from fairproj.io.versions import versions
 from fairproj.datasets import load_adult
 from fairproj.experiments._tables import markdown
+from fairproj.io.atomic import write_text
+from fairproj.io.versions import versions
 
 RESULTS = Path(__file__).parent / "results" / "kill.md"
 ROWS = 48_842
@@ -65,7 +65,7 @@ def main() -> None:
         "it (a hidden `.partial` file) is "
         "removed by the next run for the same file.\n\n" + markdown(lines)
     )
-    write(RESULTS, text)
+    write_text(RESULTS, text)
     print(text)
 
 

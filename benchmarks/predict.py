@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairproj import FairProjClassifier
-from fairproj.io.atomic import write
+from fairproj.io.atomic import write_text
 from fairproj.io.versions import versions
 from fairproj.datasets import load_adult
 from fairproj.experiments._tables import markdown
@@ -48,7 +48,7 @@ def main() -> None:
         "whatever the number of rows).\n\n" + markdown(lines)
     )
     text += f"\nPython {versions()['python']}, LightGBM {versions()['lightgbm']}.\n"
-    write(RESULTS, text)
+    write_text(RESULTS, text)
     print(text)
 
 

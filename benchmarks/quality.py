@@ -20,8 +20,9 @@ from fairproj import FairProjClassifier, fairness_report
 from fairproj.datasets import load_adult
 from fairproj.experiments._plan import parse_plan
 from fairproj.experiments._reproduce import run_with_progress
-from fairproj.experiments._run import Results, discard, write
+from fairproj.experiments._run import Results, discard
 from fairproj.experiments._tables import DATASETS, GAPS, markdown, plus_minus
+from fairproj.io.atomic import write_text
 
 HERE = Path(__file__).parent
 ODDS = {"equalized_odds": "equalized odds"}
@@ -44,7 +45,7 @@ def main() -> None:
     shown = ("fairproj", "lightgbm", "fairlearn", "scikit-learn", "python")
     made = ", ".join(f"{package} {results.versions[package]}" for package in shown)
     page = HERE / "results" / f"{name}.md"
-    write(page, f"# {plan.title}\n\n`{command}`, seeds 42 to 51; {made}.\n\n{text}")
+    write_text(page, f"# {plan.title}\n\n`{command}`, seeds 42 to 51; {made}.\n\n{text}")
     print(page)
 
 

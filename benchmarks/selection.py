@@ -18,11 +18,11 @@ import joblib
 import pandas as pd
 
 from fairproj import FairProjClassifier
-from fairproj.io.atomic import write
+from fairproj.io.atomic import write_text
 from fairproj.io.progress import time_bar
-from fairproj.experiments._population import make_population
 from fairproj.experiments._tables import markdown
 from fairproj.selection import FairProjClassifierCV
+from population import make_population
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "selection"
@@ -91,7 +91,7 @@ def runs(setting: Setting) -> pd.DataFrame:
             for found in work(joblib.delayed(run)(setting, s) for s in range(setting.repetitions)):
                 rows += found
                 advance(1)
-        write(kept, pd.DataFrame(rows).to_csv(index=False, float_format="%.8g"))
+        write_text(kept, pd.DataFrame(rows).to_csv(index=False, float_format="%.8g"))
     return pd.read_csv(kept)
 
 
@@ -138,7 +138,7 @@ def main() -> None:
         "not: the largest difference of a few noisy rates is too large on average.\n\n"
         + markdown(lines)
     )
-    write(HERE / "results" / "selection.md", text)
+    write_text(HERE / "results" / "selection.md", text)
     print(text)
 
 

@@ -1,7 +1,4 @@
-"""Train on German Credit with and without a constraint, and print what came out.
-
-make demo
-"""
+"""Train on German Credit with and without a constraint, and print the results."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from rich.table import Table
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from fairproj import FairProjClassifier, fairness_report
+from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier
 from fairproj.datasets import load_german
 from fairproj.metrics import equal_opportunity_difference, group_rates
 
@@ -22,7 +19,7 @@ MODELS = {
     "AdaBoost (no constraint)": FairProjClassifier(None),
     "FairProj, epsilon 0.1": FairProjClassifier(epsilon=0.1),
     "FairProj, epsilon 0.05": FairProjClassifier(epsilon=0.05),
-    "Closed loop, epsilon 0.05": FairProjClassifier(epsilon=0.05, enforce="classifier"),
+    "FairBoost, max_gap 0.05": FairBoostClassifier(max_gap=0.05),
 }
 
 
@@ -73,13 +70,13 @@ def main() -> None:
     console.print(
         "female, male: share of the good applicants of each group who get credit; gap: their "
         "difference, on each split.\nfairness cost: how far the training weights are from "
-        "AdaBoost's, a bound on the edge this can cost.\nFairProj's epsilon binds training "
-        "weights, the closed loop's the gap of the predictions on the training rows.\n"
+        "AdaBoost's, a bound on the edge this can cost.\nFairProj's epsilon bounds training "
+        "weights, FairBoost's max_gap the gap of the predictions on the training rows.\n"
     )
-    print("What the closed loop's last run proves (q: AdaBoost's weights, w: the tilted ones):\n")
+    print("What FairBoost's last run proves (q: AdaBoost's weights, w: the tilted ones):\n")
     print(model.certificate_)
-    print("\nWhat 300 new applicants can say of it, which is little:\n")
-    print(fairness_report(model, X_new, y_new, sex_new))
+    print("\nWhat 300 new applicants tell about it, which is little:\n")
+    print(FairnessReport.from_estimator(model, X_new, y_new, sensitive_features=sex_new))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ Adult: who earns more than 50,000 dollars? Among those who do, men and women sho
 equally often (equal opportunity). Everything here runs offline.""",
     """>>>
 import fairproj
-from fairproj import FairProjClassifier
+from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier, GapSearchCV
 from fairproj.datasets import load_adult
-from fairproj.selection import FairProjClassifierCV, fair_train_test_split, fairness_frontier
+from fairproj.selection import fair_train_test_split, fairness_frontier
 
 data = load_adult()
 X = data.data.assign(sex=data.sensitive_features)  # the model may see the sensitive column here
@@ -28,30 +28,30 @@ X, X_test, y, y_test, sex, sex_test = fair_train_test_split(
     X, data.target, data.sensitive_features, random_state=0
 )
 X.head(3)""",
-    "What does a smaller gap cost? Fits along epsilon, in three folds of the training rows.",
+    "What does a smaller gap cost? Fits along the allowed gap, in three folds of the training rows.",
     """>>>
-frontiers = {
-    name: fairness_frontier(
-        FairProjClassifier(enforce=way, n_estimators=50),
-        X, y, sensitive_features=sex, epsilons=[0.01, 0.05, 0.1, 0.2], cv=3, name=name,
+frontiers = [
+    fairness_frontier(
+        model, X, y, sensitive_features=sex, param_values=[0.01, 0.05, 0.1, 0.2], cv=3, name=name,
     )
-    for way, name in (("classifier", "closed loop"), ("distribution", "training weights"))
-}
-ax = frontiers["closed loop"].plot(marker="^")
-frontiers["training weights"].plot(ax=ax)
+    for name, model in (
+        ("FairBoost, max_gap", FairBoostClassifier(n_estimators=50)),
+        ("FairProj, epsilon", FairProjClassifier(n_estimators=50)),
+    )
+]
+ax = frontiers[0].plot(marker="^")
+frontiers[1].plot(ax=ax)
 ax.legend();""",
     "Choose: the best accuracy among the settings whose gap plus a standard error is within 0.05.",
     """>>>
-chosen = FairProjClassifierCV(
-    max_gap=0.05, estimator=FairProjClassifier(n_estimators=50), enforce="classifier", cv=3
-)
-chosen.fit(X, y, sensitive_features=sex)
-print(chosen.reason_)
-model = chosen.best_estimator_
+search = GapSearchCV(FairBoostClassifier(n_estimators=50), max_gap=0.05, cv=3)
+search.fit(X, y, sensitive_features=sex)
+print(search.reason_)
+model = search.best_estimator_
 model""",
     "What holds for people the model has not seen? Exact intervals, valid at any sample size.",
     """>>>
-report = fairproj.fairness_report(model, X_test, y_test, sex_test)
+report = FairnessReport.from_estimator(model, X_test, y_test, sensitive_features=sex_test)
 report""",
     """>>>
 fairproj.plot_gaps(report, max_gap=0.05);""",
@@ -66,15 +66,15 @@ fairproj.plot_dynamics(model);""",
     """>>>
 import tempfile
 from pathlib import Path
-from fairproj.report import frontier_content, summary, write_report
+from fairproj.report import frontier_content, summarize_estimator, write_report
 
 folder = Path(tempfile.mkdtemp())
 model.save(folder / "model.fairproj")
 loaded = fairproj.load(folder / "model.fairproj")
 assert (loaded.predict_proba(X_test) == model.predict_proba(X_test)).all()
-content = summary(
-    loaded, X_test, y_test, sex_test, max_gap=0.05,
-    frontier=frontier_content(list(frontiers.values())),
+content = summarize_estimator(
+    loaded, X_test, y_test, sensitive_features=sex_test, max_gap=0.05,
+    frontier=frontier_content(frontiers),
 )
 write_report(content, folder / "report.html")
 for sentence in content["summary"]:

@@ -1,8 +1,13 @@
 """Shared samples. hypothesis runs without deadlines: machines are noisy."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # for population
 
 settings.register_profile("fairproj", deadline=None, derandomize=True)
 settings.load_profile("fairproj")

@@ -48,8 +48,8 @@ def project_by_smoothing(mass, features, epsilon, mu=1e-8):
 
     start = np.zeros(features.shape[1])
     options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-16, "gtol": 1e-12}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    return _log_z(found.x, mass, features)[1], found.x
+    solution = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    return _log_z(solution.x, mass, features)[1], solution.x
 
 
 def project_by_splitting(mass, features, epsilon):
@@ -62,7 +62,7 @@ def project_by_splitting(mass, features, epsilon):
         return log_z + epsilon @ (both[:n] + both[n:]), np.r_[epsilon - slope, epsilon + slope]
 
     options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-16, "gtol": 1e-12}
-    found = minimize(
+    solution = minimize(
         objective,
         np.zeros(2 * n),
         jac=True,
@@ -70,7 +70,7 @@ def project_by_splitting(mass, features, epsilon):
         bounds=[(0, None)] * (2 * n),
         options=options,
     )
-    lam = found.x[:n] - found.x[n:]
+    lam = solution.x[:n] - solution.x[n:]
     return _log_z(lam, mass, features)[1], lam
 
 
@@ -83,14 +83,14 @@ def exact_stump(X, y, w):
     for column in X.T:
         for cut in np.unique(column)[:-1]:
             left = column <= cut
-            impurity, said = 0.0, np.empty(len(y))
+            impurity, h = 0.0, np.empty(len(y))
             for side in (left, ~left):
                 total, positive = w[side].sum(), w[side & (y > 0)].sum()
                 if total > 0:
                     impurity += 2 * positive * (total - positive) / total
-                said[side] = 1.0 if positive > total - positive else -1.0
+                h[side] = 1.0 if positive > total - positive else -1.0
             if impurity < best[0] - 1e-15:
-                best = (impurity, said)
+                best = (impurity, h)
     return best[1], best[0]
 
 
@@ -99,3 +99,31 @@ def exponential_weights(y, margin, sample_weight):
     logits = np.log(sample_weight) - y * margin
     q = np.exp(logits - logits.max())
     return q / q.sum()
+
+
+def compared_rates(constraint, y, predicted, groups, weight=None):
+    """The rates that a constraint compares, of shape (n_groups, n_rates)."""
+    weight = np.ones(len(y)) if weight is None else weight
+    positive, everyone = predicted > 0, np.ones(len(y), dtype=bool)
+    rates = {  # the rows that a rate is taken over, and what it counts
+        "demographic_parity": [(everyone, positive)],
+        "equal_opportunity": [(y > 0, positive)],
+        "false_positive_rate_parity": [(y < 0, positive)],
+        "equalized_odds": [(y > 0, positive), (y < 0, positive)],
+        "accuracy_parity": [(everyone, predicted == y)],
+    }[constraint]
+
+    def rate(inside, outcome):
+        return np.average(outcome[inside], weights=weight[inside])
+
+    return np.array(
+        [
+            [rate(rows & (groups == g), outcome) for rows, outcome in rates]
+            for g in np.unique(groups)
+        ]
+    )
+
+
+def gap(constraint, y, predicted, groups, weight=None):
+    """The largest difference of one of these rates between two groups."""
+    return np.ptp(compared_rates(constraint, y, predicted, groups, weight), axis=0).max()

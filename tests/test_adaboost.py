@@ -8,7 +8,9 @@ from sklearn.tree import DecisionTreeClassifier
 import oracles
 from conftest import make_sample
 from fairproj import FairProjClassifier
-from fairproj.engines.lightgbm.engine import TreeEngine
+from fairproj.engines import LearnerSettings
+from fairproj.engines.lightgbm.binning import bin_rows
+from fairproj.engines.lightgbm.engine import tree_parameters
 
 
 @pytest.mark.parametrize("unconstrained", [{"constraints": None}, {"epsilon": 1.0}, {"epsilon": 7}])
@@ -91,10 +93,10 @@ def test_rare_values_of_a_skewed_column_have_bins_of_their_own(heavy, sign):
 
 def test_a_column_of_zeros_and_many_other_values_keeps_to_its_bins():
     rng = np.random.default_rng(0)
-    column = np.where(rng.random(20_000) < 0.99, 0.0, rng.normal(size=20_000))
-    y = np.where(rng.random(20_000) < 0.3 + 0.3 * (column > 0.5), 1, -1)
-    engine = TreeEngine(column[:, None], y * 1.0, max_bins=63)
-    assert engine._dataset.feature_num_bin(0) <= 65
+    matrix = np.where(rng.random((20_000, 1)) < 0.99, 0.0, rng.normal(size=(20_000, 1)))
+    params = tree_parameters(LearnerSettings("discrete", max_bins=63), matrix)
+    dataset = bin_rows(matrix, params, [], None)
+    assert 32 < dataset.feature_num_bin(0) <= 65
 
 
 def test_confidence_votes_are_leaf_means():

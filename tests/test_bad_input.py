@@ -13,8 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from conftest import make_sample
-from fairproj import FairProjClassifier
-from fairproj.constraints import FunctionConstraint, MassParity, Together
+from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.constraints import AllOf, FunctionConstraint, Rate, RateParity
 
 X, Y, GROUPS = make_sample(60)
 FRAME = pd.DataFrame(X, columns=list("abcde"))
@@ -35,6 +35,12 @@ def fit(model=None, X=X, y=Y, groups=GROUPS, **kwargs):
 
 def with_column(values):
     return FRAME.assign(f=values)
+
+
+def watch(model=None, **validation):
+    """Fit with the training rows as validation rows, some of their parts changed or left out."""
+    rows = {"X_val": X, "y_val": Y, "sensitive_features_val": GROUPS} | validation
+    return fit(model or FairBoostClassifier(n_estimators=3), **rows)
 
 
 TABLE = {
@@ -73,7 +79,7 @@ TABLE = {
         lambda: fit(FairProjClassifier("equal_opportunities")),
         "constraints='equal_opportunities' is unknown; use one of 'demographic_parity', "
         "'equal_opportunity', 'true_positive_rate_parity', 'false_positive_rate_parity', "
-        "'equalized_odds', a Constraint object",
+        "'equalized_odds', 'accuracy_parity', 'accuracy', a Constraint object, an array with a row",
     ),
     "constraint of another type": (
         lambda: fit(FairProjClassifier(object())),
@@ -214,11 +220,36 @@ TABLE = {
     ),
     "tree size with an estimator": (
         lambda: fit(FairProjClassifier(estimator=GaussianNB(), max_depth=3)),
-        "max_depth are for the built-in trees and would be ignored with estimator=GaussianNB",
+        "estimator=GaussianNB takes the place of the built-in trees, so max_depth would be ignored",
+    ),
+    "unknown engine": (
+        lambda: fit(FairProjClassifier(engine="nonsense")),
+        "engine='nonsense' is unknown; use one of 'lightgbm', 'sklearn', or add one with "
+        "register_engine",
+    ),
+    "unknown engine and an estimator": (
+        lambda: fit(FairBoostClassifier(engine="nonsense", estimator=GaussianNB())),
+        "estimator= is fitted by engine='sklearn', and engine='nonsense' would ignore it; leave",
+    ),
+    "an engine that lacks its estimator": (
+        lambda: fit(FairProjClassifier(engine="sklearn")),
+        "engine='sklearn' needs a classifier to fit; pass estimator=",
     ),
     "no threads": (lambda: fit(FairProjClassifier(n_jobs=0)), "n_jobs must be a number of threads"),
-    "unknown event": (lambda: MassParity("some"), "event must be 'all', 'positive' or 'negative'"),
-    "joined with nonsense": (lambda: Together((1,)), "Together takes constraints or their names"),
+    "unknown event": (
+        lambda: Rate("odd", "some"),
+        "'some' is unknown in the rate 'odd'; use one of 'all', 'positive', 'negative'",
+    ),
+    "unknown outcome": (
+        lambda: Rate("odd", outcome="wrong"),
+        "'wrong' is unknown in the rate 'odd'; use one of 'positive', 'correct'",
+    ),
+    "unknown rate": (
+        lambda: RateParity("precision"),
+        "rate='precision' is unknown; use one of 'selection_rate', 'true_positive_rate', "
+        "'false_positive_rate', 'accuracy', or a Rate",
+    ),
+    "joined with nonsense": (lambda: AllOf((1,)), "AllOf takes constraints or their names"),
     "groups in three dimensions": (
         lambda: fit(groups=np.zeros((60, 1, 1))),
         "sensitive_features must be one column or a table of columns, got an array of 3",
@@ -396,7 +427,69 @@ TABLE = {
             fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=5),
             groups=GROUPS + 5,
         ),
-        "sensitive_features has groups seen for the first time: 5, 6; warm_start goes on",
+        "sensitive_features has groups seen for the first time: '5', '6'; warm_start goes on",
+    ),
+    "negative gap": (
+        lambda: fit(FairBoostClassifier(max_gap=-0.1)),
+        "max_gap must be zero or more, got -0.1",
+    ),
+    "gaps for other rates": (
+        lambda: fit(FairBoostClassifier("equalized_odds", [0.1, 0.1, 0.1])),
+        r"max_gap must be one number, or one for each of the 2 constraints \('true positive rate', "
+        r"'false positive rate'\); got 3 numbers",
+    ),
+    "unknown loss": (
+        lambda: fit(FairBoostClassifier(loss="hinge")),
+        "loss='hinge' is unknown; use one of 'exponential', .*or add one with register_loss",
+    ),
+    "validation rows without X_val": (
+        lambda: watch(X_val=None),
+        "y_val, sensitive_features_val and sample_weight_val go with X_val, which is missing; pass "
+        "X_val too",
+    ),
+    "validation weights without X_val": (
+        lambda: fit(FairBoostClassifier(), sample_weight_val=np.ones(60)),
+        "sample_weight_val go with X_val, which is missing",
+    ),
+    "validation rows without labels": (
+        lambda: watch(y_val=None),
+        "X_val is given without y_val; pass it too",
+    ),
+    "validation rows without groups": (
+        lambda: watch(sensitive_features_val=None),
+        "X_val is given without sensitive_features_val; pass it too",
+    ),
+    "validation rows twice": (
+        lambda: watch(FairBoostClassifier(validation_fraction=0.3)),
+        "X_val and validation_fraction both say which rows to watch; leave one of them out",
+    ),
+    "validation rows of other groups": (
+        lambda: watch(sensitive_features_val=GROUPS + 5),
+        "the validation rows have groups that the training rows lack: 5, 6; drop these rows",
+    ),
+    "validation rows of other labels": (
+        lambda: watch(y_val=Y_WORDS),
+        "the validation rows have the labels 'no', 'yes', the training rows -1, 1; they must be",
+    ),
+    "validation rows of one label": (
+        lambda: watch(y_val=np.ones(60)),
+        "in the validation rows: y must hold two classes, found one class",
+    ),
+    "validation rows without a group": (
+        lambda: watch(sensitive_features_val=np.zeros(60, int)),
+        "the rows held out to watch the gap have none of group '1' for the true positive rate; add",
+    ),
+    "validation rows with fewer columns": (
+        lambda: watch(X_val=X[:, :3]),
+        "in the validation rows: X has 3 features, but FairBoostClassifier is expecting 5 features",
+    ),
+    "validation weights of another length": (
+        lambda: watch(sample_weight_val=np.ones(3)),
+        "in the validation rows: sample_weight has 3 entries and X has 60 rows",
+    ),
+    "validation rows with new missing values": (
+        lambda: watch(X_val=changed(X, (0, 2), np.nan)),
+        "in the validation rows: missing values in column 2, which had none in training",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""What the commands' numbers are about: which target, which frontier, which labels, how much."""
+"""What the numbers of the commands refer to: target, frontier, groups, labels and rows."""
 
 import json
 
@@ -7,14 +7,10 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from commands import run
+from commands import run, run_json
 from fairproj import FairProjClassifier, load
 
 ASKED = ["--label", "y", "--sensitive", "sex", "--drop", "id", "--rounds", "6"]
-
-
-def told(*arguments):
-    return json.loads(run(*arguments, "--json").stdout)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +31,7 @@ def data():
 def folder(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("meaning")
     data.to_csv(folder / "d.csv", index=False)
-    run("train", folder / "d.csv", *ASKED, "--epsilon", 0.1, "-o", folder / "m.fairproj")
+    run("train", folder / "d.csv", *ASKED, "--max-gap", 0.1, "-o", folder / "m.fairproj")
     return folder
 
 
@@ -50,11 +46,17 @@ def folder(tmp_path_factory, data):
 )
 def test_target_and_frontier_are_for_the_groups_and_the_label_of_training(folder, more, same):
     model, data, out = folder / "m.fairproj", folder / "d.csv", folder / "r.json"
-    assert told("audit", model, data, *more)["target"]["max_gap"] == (0.1 if same else None)
-    run("report", model, data, *more, "-o", out, "--force", "--jobs", 1)
-    found = json.loads(out.read_text("utf-8"))
-    assert (found["frontier"] is not None) == same
-    assert found["target"]["max_gap"] == (0.1 if same else None)
+    assert run_json("audit", model, data, *more)["target"]["max_gap"] == (0.1 if same else None)
+    run("report", model, data, *more, "-o", out, "--force")
+    content = json.loads(out.read_text("utf-8"))
+    assert content["frontier"] is None
+    assert content["target"]["max_gap"] == (0.1 if same else None)
+    asked = ("report", model, data, *more, "-o", out, "--force", "--jobs", 1, "--frontier")
+    if same:
+        run(*asked)
+        assert json.loads(out.read_text("utf-8"))["frontier"]["points"]
+    else:
+        assert "the groups and the positive label of training" in run(*asked, code=1).stderr
 
 
 def test_a_report_on_other_rows_needs_no_column_that_the_model_does_not(folder, data):
@@ -63,6 +65,8 @@ def test_a_report_on_other_rows_needs_no_column_that_the_model_does_not(folder, 
     model = folder / "m.fairproj"
     run("report", model, folder / "new.csv", "-o", folder / "new.json")
     run("report", model, folder / "gender.csv", "--sensitive", "gender", "-o", folder / "g.json")
+    asked = ("report", model, folder / "new.csv", "-o", folder / "f.json", "--frontier")
+    assert "the file it was trained from" in run(*asked, code=1).stderr
 
 
 def test_a_model_fitted_anew_has_no_record_of_its_old_rows(folder, data):
@@ -70,11 +74,11 @@ def test_a_model_fitted_anew_has_no_record_of_its_old_rows(folder, data):
     assert model.metadata_
     model.fit(data[["x"]], data["y"], sensitive_features=data["sex"])
     model.save(folder / "anew.fairproj")
-    said = told(
+    audited = run_json(
         "audit", folder / "anew.fairproj", folder / "d.csv", "--label", "y", "--sensitive", "sex"
     )
-    assert said["data"]["seen"] is None
-    assert said["data"]["rows"] == 400
+    assert audited["data"]["seen"] is None
+    assert audited["data"]["rows"] == 400
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_labels_mean_what_they_meant_in_training(folder, data, tmp_path, trained
     data.assign(y=data["y"].map(audited)).to_parquet(tmp_path / "b.parquet")
     run("train", tmp_path / "a.parquet", *ASKED, "--test-size", 0, "-o", tmp_path / "m.fairproj")
     first, second = (
-        told("audit", tmp_path / "m.fairproj", tmp_path / name)
+        run_json("audit", tmp_path / "m.fairproj", tmp_path / name)
         for name in ("a.parquet", "b.parquet")
     )
     assert first["gaps"] == second["gaps"]
@@ -99,57 +103,64 @@ def test_labels_mean_what_they_meant_in_training(folder, data, tmp_path, trained
 
 def test_labels_the_model_does_not_know(folder, data):
     data.assign(y=data["y"].map({"no": 0, "yes": 1})).to_csv(folder / "coded.csv", index=False)
-    said = run("audit", folder / "m.fairproj", folder / "coded.csv", code=1).stderr
-    assert "has 0, 1" in said or "has 1, 0" in said
-    assert "the model knows 'no', 'yes'" in said
-    said = run("audit", folder / "m.fairproj", folder / "d.csv", "--positive", "1", code=1).stderr
-    assert "--positive 1 is not among the model's labels" in said
+    printed = run("audit", folder / "m.fairproj", folder / "coded.csv", code=1).stderr
+    assert "has 0, 1" in printed or "has 1, 0" in printed
+    assert "the model knows 'no', 'yes'" in printed
+    printed = run(
+        "audit", folder / "m.fairproj", folder / "d.csv", "--positive", "1", code=1
+    ).stderr
+    assert "--positive 1 is not among the model's labels" in printed
 
 
 @pytest.mark.parametrize("command", ["frontier", "report"])
-def test_stopped_means_stopped(folder, command, monkeypatch):
-    """An interrupt after the first fold: nothing is written, and the exit code tells."""
-    from fairproj import selection
+def test_an_interrupt_leaves_no_output(folder, command, monkeypatch):
+    """An interrupt after the first fold: nothing is written, and the exit code is 130."""
+    from fairproj.selection import frontier
 
-    real, calls = selection._fold, []
+    real, calls = frontier._fit_fold, []
 
-    def fold(*arguments):
+    def fit_fold(*arguments):
         calls.append(1)
         if len(calls) > 1:
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(selection, "_fold", fold)
+    monkeypatch.setattr(frontier, "_fit_fold", fit_fold)
     out = folder / f"stopped-{command}.{'csv' if command == 'frontier' else 'html'}"
     arguments = {
         "frontier": [folder / "d.csv", *ASKED],
-        "report": [folder / "m.fairproj", folder / "d.csv"],
+        "report": [folder / "m.fairproj", folder / "d.csv", "--frontier"],
     }[command]
-    said = run(command, *arguments, "-o", out, "--jobs", 1, code=130)
-    assert said.stderr.strip().splitlines()[-1] == "Stopped."
-    assert "warning" not in said.stderr
+    result = run(command, *arguments, "-o", out, "--jobs", 1, code=130)
+    assert result.stderr.strip().splitlines()[-1] == "Interrupted."
+    assert "warning" not in result.stderr
     assert len(calls) == 2
     assert not out.exists()
 
 
-@pytest.mark.parametrize("name", ["score", "epsilon", "gap_se"])
-def test_numbers_too_large_for_a_float_are_no_record(folder, data, tmp_path, name):
-    run("train", folder / "d.csv", *ASKED, "--max-gap", 0.9, "-o", tmp_path / "m.fairproj")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("score", 10**400), ("value", 10**400), ("gap_se", 2.0), ("gap", -1.0)],
+    ids=["score", "value", "gap_se", "gap"],
+)
+def test_numbers_out_of_range_are_no_record(folder, tmp_path, name, value):
+    asked = [*ASKED, "--search", "--max-gap", 0.9]
+    run("train", folder / "d.csv", *asked, "-o", tmp_path / "m.fairproj")
     model = load(tmp_path / "m.fairproj")
-    model.metadata_["fairproj train"]["choice"]["table"][0][name] = 10**400
+    model.metadata_["fairproj train"]["search"]["candidates"][0][name] = value
     model.save(tmp_path / "h.fairproj")
-    said = run(
+    result = run(
         "report", tmp_path / "h.fairproj", folder / "d.csv", "-o", tmp_path / "h.html", code=1
     )
-    assert "does not say what it was trained for" in said.stderr
+    assert "does not record what it was trained for" in result.stderr
 
 
 def test_errors_speak_of_options(folder):
     start = ["train", folder / "d.csv", *ASKED, "-o", folder / "x.fairproj"]
-    said = run(*start, "--max-gap", 0, code=1).stderr
-    assert "--nearest" in said
-    assert "warning: none of" not in said
-    assert "if_none" not in said
+    printed = run(*start, "--search", "--max-gap", 0, code=1).stderr
+    assert "--nearest" in printed
+    assert "warning: none of" not in printed
+    assert "if_none" not in printed
     assert (
         "--learning-rate 0 must be above 0 and at most 1"
         in run(*start, "--learning-rate", 0, code=1).stderr
@@ -160,8 +171,8 @@ def test_errors_speak_of_options(folder):
 def test_only_groups_with_rows_are_shown(folder, data, tmp_path):
     many = pd.CategoricalDtype(["f", "m", "nobody"])
     data.assign(sex=data["sex"].astype(many)).to_parquet(tmp_path / "d.parquet")
-    said = run("train", tmp_path / "d.parquet", *ASKED, "-o", tmp_path / "m.fairproj").stdout
-    assert "nobody" not in said
+    printed = run("train", tmp_path / "d.parquet", *ASKED, "-o", tmp_path / "m.fairproj").stdout
+    assert "nobody" not in printed
 
 
 def test_learners_of_ones_own_are_opened_with_trust(folder, data, tmp_path):
@@ -169,12 +180,12 @@ def test_learners_of_ones_own_are_opened_with_trust(folder, data, tmp_path):
     model.fit(data[["x"]], data["y"], sensitive_features=data["sex"]).save(tmp_path / "t.fairproj")
     asked = ["audit", tmp_path / "t.fairproj", folder / "d.csv"]
     asked += ["--label", "y", "--sensitive", "sex"]
-    said = " ".join(run(*asked, code=1).stderr.split())
-    assert "sklearn.tree._tree.Tree, which are not trusted" in said
-    assert "--trust" in said
+    printed = " ".join(run(*asked, code=1).stderr.split())
+    assert "sklearn.tree._tree.Tree, which are not trusted" in printed
+    assert "--trust" in printed
     trust = ["--trust", "sklearn.tree._tree.Tree"]
-    found = told(*asked, *trust)
-    assert found["scores"][0]["value"] == np.mean(model.predict(data[["x"]]) == data["y"])
+    audited = run_json(*asked, *trust)
+    assert audited["scores"][0]["value"] == np.mean(model.predict(data[["x"]]) == data["y"])
     assert "3" in run("info", tmp_path / "t.fairproj", *trust).stdout
     run("report", *asked[1:], *trust, "-o", tmp_path / "r.md")
     out = tmp_path / "p.csv"
@@ -184,10 +195,10 @@ def test_learners_of_ones_own_are_opened_with_trust(folder, data, tmp_path):
 
 def test_crossed_columns_in_any_order_are_the_same_groups(folder, data, tmp_path):
     model = tmp_path / "m.fairproj"
-    asked = [*ASKED, "--sensitive", "race", "--epsilon", 0.1]
+    asked = [*ASKED, "--sensitive", "race", "--max-gap", 0.1]
     run("train", folder / "d.csv", *asked, "-o", model)
     turned = ["--sensitive", "race", "--sensitive", "sex"]
-    assert told("audit", model, folder / "d.csv", *turned)["target"]["max_gap"] == 0.1
+    assert run_json("audit", model, folder / "d.csv", *turned)["target"]["max_gap"] == 0.1
 
 
 def test_predictions_are_read_as_the_labels(folder, data):
@@ -198,18 +209,18 @@ def test_predictions_are_read_as_the_labels(folder, data):
     )
     asked = ["--label", "y", "--sensitive", "sex"]
     for column, start in (("said", "'no', 'yes'"), ("score", "")):
-        said = run("audit", folder / "said.csv", *asked, "--predictions", column, code=1).stderr
-        assert f"the predictions '{column}'" in said
-        assert "turn scores into labels" in said
-        assert start in said or "'yes', 'no'" in said
-    found = told("audit", folder / "said.parquet", *asked, "--predictions", "said")
-    assert found["scores"][0]["value"] == np.mean((data["x"] > 0) == (data["y"] == "yes"))
+        printed = run("audit", folder / "said.csv", *asked, "--predictions", column, code=1).stderr
+        assert f"the predictions '{column}'" in printed
+        assert "turn scores into labels" in printed
+        assert start in printed or "'yes', 'no'" in printed
+    audited = run_json("audit", folder / "said.parquet", *asked, "--predictions", "said")
+    assert audited["scores"][0]["value"] == np.mean((data["x"] > 0) == (data["y"] == "yes"))
 
 
 def test_a_link_to_itself_is_no_place_for_a_file(folder, tmp_path):
     loop = tmp_path / "loop.csv"
     loop.symlink_to(loop)
-    said = run("predict", folder / "m.fairproj", folder / "d.csv", "-o", loop, code=1).stderr
-    assert "cannot be written" in said
-    with pytest.raises(ValueError, match="is no name of a file"):
+    printed = run("predict", folder / "m.fairproj", folder / "d.csv", "-o", loop, code=1).stderr
+    assert "cannot be written" in printed
+    with pytest.raises(ValueError, match="is not the name of a file"):
         load(folder / "m.fairproj").save("/")

@@ -1,4 +1,4 @@
-"""Tables in files of every kind, whole or in chunks, and what is wrong with some."""
+"""Tables in files: every format, read at once or in chunks, and the errors for damaged files."""
 
 import bz2
 import gzip
@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -14,20 +15,16 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 import pyarrow.feather
+import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from fairproj import _data_files
-from fairproj.io.prefetch import ahead
-from fairproj.io.tables import (
-    DataFile,
-    DataFileError,
-    check_columns,
-    column_types,
-    described,
-    write_chunks,
-)
-from fairproj.io.atomic import whole, write
+from fairproj.io import tables
+from fairproj.io.atomic import atomic_path, write_text
+from fairproj.io.prefetch import prefetch
+from fairproj.io.table_types import column_kinds, column_types
+from fairproj.io.table_writer import write_chunks
+from fairproj.io.tables import DataFile, DataFileError, check_columns
 
 TABLE = pa.table(
     {
@@ -44,6 +41,9 @@ def in_file(tmp_path, name):
     path = tmp_path / name
     if ".parquet" in name or name.endswith(".pq"):
         pa.parquet.write_table(TABLE, path, row_group_size=2)
+    elif name == "stream.arrow":
+        with pa.ipc.new_stream(str(path), TABLE.schema) as writer:
+            writer.write_table(TABLE, max_chunksize=2)
     elif path.suffix in (".feather", ".arrow"):
         pa.feather.write_feather(TABLE, str(path), chunksize=2)
     elif path.suffix == ".zst":
@@ -54,53 +54,83 @@ def in_file(tmp_path, name):
         content = CSV.replace(b",", b"\t") if ".tsv" in name else CSV
         content = content.replace(b'hi"",\t', b'hi"",') if ".tsv" in name else content
         path.write_bytes(packed.get(path.suffix, bytes)(content))
-    return DataFile.of(path)
+    return DataFile.from_path(path)
 
 
 NAMES = ["t.csv", "t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.csv.zst", "t.parquet", "t.pq"]
-NAMES += ["t.feather", "t.arrow", "T.CSV"]
+NAMES += ["t.feather", "t.arrow", "stream.arrow", "T.CSV"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_kind_is_read_whole_and_in_chunks(tmp_path, name):
+def test_every_format_is_read_at_once_and_in_chunks(tmp_path, name):
     file = in_file(tmp_path, name)
     table = file.read()
     assert table.to_pydict() == TABLE.to_pydict()
-    assert dict(described(table)) == {
+    assert column_kinds(table) == {
         "age": "whole number",
         "pay": "number",
         "job": "text",
-        "ok": "truth value",
+        "ok": "boolean",
     }
-    assert file.names() == TABLE.column_names
+    assert file.column_names() == TABLE.column_names
     types = {"age": pa.int64(), "job": pa.string()}
-    chunks = list(file.chunks(["job", "age"], types))
-    assert pa.concat_tables(chunks).to_pydict() == TABLE.select(["job", "age"]).to_pydict()
+    for columns in (["job", "age"], TABLE.column_names[::-1]):
+        chunks = list(file.chunks(columns, types))
+        assert pa.concat_tables(chunks).to_pydict() == TABLE.select(columns).to_pydict()
 
 
-def test_chunks_are_small_whatever_the_size_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(_data_files, "CHUNK_ROWS", 100)
-    monkeypatch.setattr(_data_files, "_CSV_BLOCK", 1000)
+def test_chunks_are_small_in_large_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 100)
+    monkeypatch.setattr(tables, "_CSV_BLOCK", 1000)
     table = pa.table({"x": np.arange(1000.0)})
     for name in ("t.parquet", "t.feather", "t.csv"):
         path = tmp_path / name
         assert write_chunks(path, iter([table.slice(0, 600), table.slice(600)])) == 1000
-        chunks = list(DataFile.of(path).chunks(["x"], {"x": pa.float64()}))
+        chunks = list(DataFile.from_path(path).chunks(["x"], {"x": pa.float64()}))
         assert max(chunk.num_rows for chunk in chunks) <= 600
         assert len(chunks) >= 4
         assert pa.concat_tables(chunks).column("x").to_pylist() == list(range(1000))
 
 
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.csv"])
+def test_memory_is_bounded_in_large_files(tmp_path, monkeypatch, name):
+    """Also in one row group, and if chunks are used more slowly than they are read."""
+    for setting in ("CHUNK_ROWS", "_CSV_BLOCK", "_PARQUET_BUFFER"):
+        monkeypatch.setattr(tables, setting, 5000)
+    path, table = tmp_path / name, pa.table({f"x{i}": np.arange(2e5) + i for i in range(6)})
+    if name == "t.parquet":
+        pages = {"data_page_size": 5000, "use_dictionary": False}
+        pa.parquet.write_table(table, path, row_group_size=len(table), **pages)
+    elif name == "t.feather":
+        pa.feather.write_feather(table, str(path), compression="lz4", chunksize=5000)
+    else:
+        pa.csv.write_csv(table, path)
+    start, held, rows = pa.total_allocated_bytes(), [], 0
+    for chunk in DataFile.from_path(path).chunks(table.column_names, {}):
+        held.append(pa.total_allocated_bytes() - start)
+        rows += chunk.num_rows
+        time.sleep(0.001)
+    assert rows == len(table)
+    assert 0 < max(held) < table.nbytes / 3
+
+
+def test_a_gzip_file_of_several_members(tmp_path):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"))
+    table = DataFile.from_path(tmp_path / "a.csv.gz").read()
+    assert table.to_pydict() == {"a": [1, 3], "b": [2, 4]}
+
+
 @pytest.mark.parametrize(("delimiter", "name"), [(";", "a.csv"), ("\t", "a.tsv"), ("|", "a.txt")])
-def test_the_delimiter_is_found(tmp_path, delimiter, name):
+def test_delimiters_are_detected(tmp_path, delimiter, name):
     (tmp_path / name).write_text("﻿a,b\n1,2\n3,4\n".replace(",", delimiter), "utf-8")
-    assert DataFile.of(tmp_path / name).read().to_pydict() == {"a": [1, 3], "b": [2, 4]}
+    assert DataFile.from_path(tmp_path / name).read().to_pydict() == {"a": [1, 3], "b": [2, 4]}
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("a.csv", b"", "is empty"),
+        ("a.csv", b"\xef\xbb\xbf", "is empty"),
         ("a.csv", b"a,b\n", "no rows"),
         ("a.csv", b"a,b\n1,2\n3\n", "Expected 2 columns, got 1"),
         ("a.csv", b"a,a\n1,2\n", "several columns called 'a'"),
@@ -111,34 +141,34 @@ def test_the_delimiter_is_found(tmp_path, delimiter, name):
         ("a.csv.zst", b"no zst", "cannot be read as a table"),
         ("a.parquet", b"PAR1 no parquet", "cannot be read as a table"),
         ("a.feather", b"ARROW1 no", "cannot be read as a table"),
-        ("a.xlsx", b"", "name of unknown kind"),
-        ("a", b"", "name of unknown kind"),
-        ("a.parquet.gz", b"", "name of unknown kind"),
+        ("a.xlsx", b"", "file of unknown kind"),
+        ("a", b"", "file of unknown kind"),
+        ("a.parquet.gz", b"", "file of unknown kind"),
     ],
 )
-def test_what_is_no_table_is_refused_in_a_sentence(tmp_path, name, content, words):
+def test_errors_for_damaged_files_are_one_sentence(tmp_path, name, content, words):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=words) as caught:
-        DataFile.of(path).read()
+        DataFile.from_path(path).read()
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_files_and_columns_that_are_not_there(tmp_path):
-    with pytest.raises(DataFileError, match="is not there"):
-        DataFile.of(tmp_path / "a.csv").read()
+def test_errors_for_missing_files_and_columns(tmp_path):
+    with pytest.raises(DataFileError, match="does not exist"):
+        DataFile.from_path(tmp_path / "a.csv").read()
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(DataFileError, match="is a folder"):
-        DataFile.of(tmp_path / "folder.csv").read()
+        DataFile.from_path(tmp_path / "folder.csv").read()
     for name in ("t.csv", "t.parquet", "t.feather"):
         with pytest.raises(DataFileError, match="has no column 'sex'; it has 'age'"):
             list(in_file(tmp_path, name).chunks(["sex"], {}))
 
 
-def test_a_file_is_there_whole_or_not_at_all(tmp_path):
+def test_a_failed_write_keeps_the_old_file(tmp_path):
     path = tmp_path / "a.csv"
-    write(path, "old")
+    write_text(path, "old")
 
     def chunks():
         yield TABLE
@@ -150,57 +180,57 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     assert os.listdir(tmp_path) == ["a.csv"]
     with pytest.raises(DataFileError, match="no rows"):
         write_chunks(path, iter([]))
-    with pytest.raises(DataFileError, match="which is not done"):
+    with pytest.raises(DataFileError, match="compressed and tab-separated files are only read"):
         write_chunks(tmp_path / "a.csv.gz", iter([TABLE]))
 
 
-def test_what_a_killed_run_left_is_cleared_away_by_the_next(tmp_path):
+def test_leftovers_of_killed_processes_are_removed(tmp_path):
     dead = tmp_path / ".a.txt.999999999-abcd.partial"
     alive = tmp_path / f".a.txt.{os.getpid()}-abcd.partial"
     other = tmp_path / ".b.txt.999999999-abcd.partial"
     for path in (dead, alive, other):
         path.write_text("half")
-    write(tmp_path / "a.txt", "new")
+    write_text(tmp_path / "a.txt", "new")
     assert not dead.exists()
     assert alive.exists()
     assert other.exists()
-    with whole(tmp_path / "a.txt") as partial:
+    with atomic_path(tmp_path / "a.txt") as partial:
         partial.write_text("newer")
     assert (tmp_path / "a.txt").read_text() == "newer"
 
 
-def test_reading_ahead_keeps_order_and_errors():
+def test_prefetch_keeps_order_and_errors():
     def numbers():
         yield from range(5)
         raise ValueError("six is missing")
 
-    items = ahead(numbers())
+    items = prefetch(numbers())
     assert [next(items) for _ in range(5)] == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="six is missing"):
         next(items)
-    assert list(ahead([])) == []
+    assert list(prefetch([])) == []
 
 
-def test_pandas_writes_what_is_read(tmp_path):
+def test_a_parquet_file_written_by_pandas(tmp_path):
     frame = pd.DataFrame({"job": pd.Categorical(["a", "b", None]), "n": [1, 2, 3]})
     frame.to_parquet(tmp_path / "a.parquet")
-    table = DataFile.of(tmp_path / "a.parquet").read()
-    assert dict(described(table))["job"] == "text"
+    table = DataFile.from_path(tmp_path / "a.parquet").read()
+    assert column_kinds(table)["job"] == "text"
     assert table.to_pandas()["job"].tolist()[:2] == ["a", "b"]
 
 
 NULLS = ["NA", "null", "", "x"]
 
 
-@pytest.mark.parametrize("whole_file", [True, False])
-def test_values_of_training_are_not_missing_however_they_are_spelt(tmp_path, whole_file):
-    """Each column has its own missing values; those that nothing is known of have all of them."""
+@pytest.mark.parametrize("at_once", [True, False])
+def test_null_spellings_that_were_categories_in_training_stay_text(tmp_path, at_once):
+    """In each column by itself; other columns and other spellings give missing values."""
     path = tmp_path / "a.csv"
     rows = [f"{text},{text},{text},{number}" for number, text in enumerate(NULLS)]
     path.write_text("\n".join(["known,other,kept,n", *rows, "N/A,NA,NA,NA"]), "utf-8")
     types = column_types(["known", "other", "n"], {0: NULLS, 1: ["x", ""]}, [False] * 3)
-    file = DataFile.of(path)
-    if whole_file:
+    file = DataFile.from_path(path)
+    if at_once:
         table = file.read(types)
     else:
         chunks = file.chunks(["known", "other", "kept", "n"], types, ["kept"])
@@ -214,22 +244,22 @@ def test_values_of_training_are_not_missing_however_they_are_spelt(tmp_path, who
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("known", "expected"),
     [
         (["True", "False", "maybe"], ["True", "False", None]),
         (["TRUE", "no"], ["TRUE", "false", None]),
         (["True", "true"], ["true", "false", None]),
     ],
 )
-def test_truth_values_are_spelt_as_in_training(tmp_path, known, said):
+def test_booleans_are_spelled_as_in_training(tmp_path, known, expected):
     pa.parquet.write_table(pa.table({"ok": [True, False, None]}), tmp_path / "a.parquet")
     types = column_types(["ok"], {0: known}, [False])
-    table = DataFile.of(tmp_path / "a.parquet").read(types)
-    assert table.column("ok").to_pylist() == said
+    table = DataFile.from_path(tmp_path / "a.parquet").read(types)
+    assert table.column("ok").to_pylist() == expected
 
 
 def dictionaries():
-    """Chunks with a dictionary each, and views as polars writes them."""
+    """Two chunks with different dictionaries, of strings and of views as polars writes them."""
     for part in (["a", "b"], ["c", None]):
         coded = pa.array(part).dictionary_encode()
         views = pa.DictionaryArray.from_arrays(
@@ -242,22 +272,22 @@ def dictionaries():
 def test_dictionaries_are_written_as_values(tmp_path, name):
     path = tmp_path / name
     assert write_chunks(path, dictionaries()) == 4
-    table = DataFile.of(path).read()
+    table = DataFile.from_path(path).read()
     values = ["a", "b", "c", None]
     assert table.to_pydict() == {"coded": values, "views": values}
     assert {str(field.type) for field in table.schema} == {"string"}
 
 
-def test_views_and_runs_are_read_as_plain_values(tmp_path):
+def test_views_and_run_end_encoding_are_read_as_plain_values(tmp_path):
     runs = pa.compute.run_end_encode(pa.array(["a", "a", "b"]))
     views = pa.array(["a", None, "b"], pa.string_view())
     raw = pa.array([b"a", None, b"b"], pa.binary_view())
     table = pa.table({"runs": runs, "views": views, "raw": raw})
     with pa.ipc.new_file(str(tmp_path / "a.arrow"), table.schema) as writer:
         writer.write_table(table)
-    found = DataFile.of(tmp_path / "a.arrow").read()
-    assert dict(described(found)) == {"runs": "text", "views": "text", "raw": "binary"}
-    assert found.to_pydict() == {
+    plain = DataFile.from_path(tmp_path / "a.arrow").read()
+    assert column_kinds(plain) == {"runs": "text", "views": "text", "raw": "binary"}
+    assert plain.to_pydict() == {
         "runs": ["a", "a", "b"],
         "views": ["a", None, "b"],
         "raw": [b"a", None, b"b"],
@@ -272,9 +302,9 @@ def test_views_and_runs_are_read_as_plain_values(tmp_path):
         ("a.csv", [[1]], "column 'odd' of type list<item: int64>"),
     ],
 )
-def test_a_column_that_a_format_has_no_place_for_is_named(tmp_path, name, values, words):
+def test_columns_that_a_format_cannot_hold_are_named(tmp_path, name, values, words):
     path = tmp_path / name
-    write(path, "old")
+    write_text(path, "old")
     with pytest.raises(DataFileError, match=words) as caught:
         write_chunks(path, iter([pa.table({"n": [1], "odd": values})]))
     assert "'n'" not in str(caught.value)
@@ -282,53 +312,53 @@ def test_a_column_that_a_format_has_no_place_for_is_named(tmp_path, name, values
     assert os.listdir(tmp_path) == [name]
 
 
-def test_a_chunk_unlike_the_first_is_explained(tmp_path):
+def test_error_for_a_chunk_of_another_type(tmp_path):
     with pytest.raises(DataFileError, match=r"a\.feather cannot be written: "):
         write_chunks(tmp_path / "a.feather", iter([pa.table({"a": [1]}), pa.table({"a": ["x"]})]))
 
 
-def test_links_modes_and_what_is_no_plain_file(tmp_path):
+def test_atomic_write_to_links_modes_and_pipes(tmp_path):
     target, link = tmp_path / "target.txt", tmp_path / "link.txt"
-    write(target, "old")
+    write_text(target, "old")
     target.chmod(0o600)
     link.symlink_to("target.txt")
-    write(link, "new")
+    write_text(link, "new")
     assert link.is_symlink()
     assert target.read_text() == "new"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    with whole(target) as partial:
+    with atomic_path(target) as partial:
         assert stat.S_IMODE(partial.stat().st_mode) == 0o600
         partial.write_text("private all the time")
     (tmp_path / "to-nothing.txt").symlink_to("made.txt")
-    write(tmp_path / "to-nothing.txt", "made")
+    write_text(tmp_path / "to-nothing.txt", "made")
     assert (tmp_path / "made.txt").read_text() == "made"
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match=r"cannot be written: .* not a plain file"):
-        write(tmp_path / "pipe", "new")
+        write_text(tmp_path / "pipe", "new")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
-def test_a_place_that_cannot_be_written_is_called_by_its_own_name(tmp_path):
+def test_errors_of_the_system_name_the_file_of_the_user(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no/a\.txt cannot be written: ") as caught:
-        write(tmp_path / "no" / "a.txt", "new")
+        write_text(tmp_path / "no" / "a.txt", "new")
     assert "partial" not in str(caught.value)
 
 
-def test_a_pipe_is_not_read(tmp_path):
+def test_pipes_are_refused(tmp_path):
     os.mkfifo(tmp_path / "a.csv")
     with pytest.raises(DataFileError, match="is not a plain file"):
-        DataFile.of(tmp_path / "a.csv").read()
+        DataFile.from_path(tmp_path / "a.csv").read()
 
 
-def test_names_are_guessed_whatever_their_case(tmp_path):
+def test_similar_column_names_are_suggested(tmp_path):
     with pytest.raises(DataFileError, match="did you mean 'income'"):
         check_columns(tmp_path, ["age", "income"], ["INCOME"])
     with pytest.raises(DataFileError, match="did you mean 'Income'"):
         check_columns(tmp_path, ["age", "Income"], ["imcome"])
 
 
-def test_reading_ahead_may_end_in_its_own_thread(monkeypatch):
-    """As where an error keeps the frames, and the thread lets go of them last."""
+def test_prefetch_may_end_in_its_own_thread(monkeypatch):
+    """As if an error keeps the frames, and the thread drops them last."""
     ignored, held = [], []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
     let_go, gone = threading.Event(), threading.Event()
@@ -340,7 +370,7 @@ def test_reading_ahead_may_end_in_its_own_thread(monkeypatch):
         gone.set()
         yield 1
 
-    held.append(ahead(numbers()))
+    held.append(prefetch(numbers()))
     assert next(held[0]) == 0
     let_go.set()
     assert gone.wait(10)

@@ -15,17 +15,20 @@ from scipy import stats
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from typer.testing import CliRunner
 
-from fairproj import FairProjClassifier, project
+from fairproj.boosting.projection import project
+from fairproj.boosting.record import History
 from fairproj.datasets import load_adult, load_compas
-from fairproj.experiments import _reproduce
+from fairproj.estimators import FairBoostClassifier, FairProjClassifier
+from fairproj.experiments import _methods, _reproduce
 from fairproj.experiments._claims import Difference, lower, paired
 from fairproj.experiments._data import encode, prepare, split
 from fairproj.experiments._page import write_page
-from fairproj.experiments._plan import Features, Method, published, read_plan
+from fairproj.experiments._plan import Features, Method, Task, published, read_plan
 from fairproj.experiments._readings import (
     AddedUp,
     EqualMasses,
     FixedMultiplier,
+    ReadingClassifier,
     ShareOfPositives,
     SmoothedDual,
     with_multipliers,
@@ -33,6 +36,7 @@ from fairproj.experiments._readings import (
 from fairproj.experiments._run import KEY, Results, discard, run, run_task
 from fairproj.experiments._study import feature_ranking
 from fairproj.experiments._tables import DATASETS, table1, table2
+from fairproj.io.records import from_json
 
 pytestmark = pytest.mark.xdist_group("experiments")  # one process: the runs are shared
 
@@ -41,13 +45,14 @@ CODES = Features("codes", "codes")
 
 
 def small(name, **changes):
-    """A plan of the package with few rounds and splits: every method, every dataset."""
+    """A plan of the package with few rounds, splits and features: all methods and datasets."""
     plan = read_plan(name, quick=True)
     methods = (
         replace(m, constraints=m.constraints[:1]) if m.name.startswith("EG") else m
         for m in plan.methods
     )
-    return replace(plan, rounds=5, methods=tuple(methods), **changes)
+    few = {"rounds": 5, "methods": tuple(methods), "features": plan.features[-2:]}
+    return replace(plan, **few, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -131,14 +136,15 @@ def test_splits_are_stratified_and_follow_the_seed():
 
 # Readings
 
+G = np.array([[0.0], [1.0], [0.0], [-1.0]])  # cells (group, label); only positives count
+
 
 @pytest.mark.parametrize("seed", range(4))
 def test_share_of_positives_is_a_projection(seed):
-    mass = np.random.default_rng(seed).dirichlet([3, 8, 3, 1])  # cells (group, label)
-    g = np.array([[0.0], [1.0], [0.0], [-1.0]])
-    found = ShareOfPositives()._weights(np.log(mass), g, 0.2)
+    mass = np.random.default_rng(seed).dirichlet([3, 8, 3, 1])
+    found = ShareOfPositives(G, np.array([0.2])).choose(np.log(mass))
     w = cvxpy.Variable(4, nonneg=True)
-    within = cvxpy.abs(w @ g[:, 0]) <= 0.2 * (w[1] + w[3])
+    within = cvxpy.abs(w @ G[:, 0]) <= 0.2 * (w[1] + w[3])
     problem = cvxpy.Problem(
         cvxpy.Minimize(cvxpy.sum(cvxpy.kl_div(w, mass))), [cvxpy.sum(w) == 1, within]
     )
@@ -149,36 +155,51 @@ def test_share_of_positives_is_a_projection(seed):
 
 def test_the_papers_solver_finds_the_projection():
     """Its smoothed dual agrees with the exact projection to what its smoothing allows."""
-    g = np.array([[0.0], [1.0], [0.0], [-1.0]])
+    epsilon = np.array([0.2])
     for seed in range(5):
         log_mass = np.log(np.random.default_rng(seed).dirichlet([3, 8, 3, 1]))
-        found = SmoothedDual()._weights(log_mass, g, 0.2)
-        exact = project(log_mass, g, np.array([0.2]))
+        found = SmoothedDual(G, epsilon).choose(log_mass)
+        exact = project(log_mass, G, epsilon)
         np.testing.assert_allclose(found.mass, exact.mass, atol=2e-3)
 
 
 def test_multipliers_added_up():
     log_mass = np.log([0.2, 0.4, 0.2, 0.2])
-    g = np.array([[0.0], [1.0], [0.0], [-1.0]])
-    reading = AddedUp()
-    reading._sum = np.zeros(1)
-    once = project(log_mass, g, np.array([0.1])).multipliers
+    epsilon = np.array([0.1])
+    reading = AddedUp(G, epsilon)
+    once = project(log_mass, G, epsilon).multipliers
     for times in (1, 2, 3):
-        assert reading._weights(log_mass, g, 0.1).multipliers == pytest.approx(times * once)
+        assert reading.choose(log_mass).multipliers == pytest.approx(times * once)
 
 
 def test_other_readings_act_beyond_epsilon_only():
     log_mass = np.log([0.2, 0.4, 0.2, 0.2])
-    g = np.array([[0.0], [1.0], [0.0], [-1.0]])
-    equal, fixed = EqualMasses(), FixedMultiplier(multiplier=0.7)
-    assert equal._weights(log_mass, g, 0.1).balance == pytest.approx([0], abs=1e-12)
-    assert fixed._weights(log_mass, g, 0.1).multipliers == pytest.approx([0.7])
-    for reading in (equal, fixed):
-        assert reading._weights(log_mass, g, 0.3).kl == 0
+    within, beyond = np.array([0.3]), np.array([0.1])
+    assert EqualMasses(G, beyond).choose(log_mass).balance == pytest.approx([0], abs=1e-12)
+    assert FixedMultiplier(G, beyond, 0.7).choose(log_mass).multipliers == pytest.approx([0.7])
+    for reading in (EqualMasses(G, within), FixedMultiplier(G, within, 0.7)):
+        assert reading.choose(log_mass).kl == 0
     np.testing.assert_allclose(
-        with_multipliers(log_mass, g, np.array([0.7])).mass,
-        np.exp(log_mass) * np.exp(-0.7 * g[:, 0]) / (np.exp(log_mass) @ np.exp(-0.7 * g[:, 0])),
+        with_multipliers(log_mass, G, np.array([0.7])).mass,
+        np.exp(log_mass) * np.exp(-0.7 * G[:, 0]) / (np.exp(log_mass) @ np.exp(-0.7 * G[:, 0])),
     )
+
+
+def test_a_reading_chooses_the_weights_of_every_round():
+    train, _ = split("german", CODES, 0.2, 42)
+    plain, same, other = (
+        model.fit(train.X, train.y, sensitive_features=train.groups).history_
+        for model in (
+            FairProjClassifier(epsilon=0.1, n_estimators=5),
+            ReadingClassifier(epsilon=0.1, n_estimators=5),
+            ReadingClassifier(epsilon=0.1, n_estimators=5, policy=EqualMasses),
+        )
+    )
+    assert same == plain
+    assert np.abs(plain.by_constraint("balance")).max() == pytest.approx(0.1)
+    before, after = (np.abs(other.by_constraint(name)) for name in ("balance_q", "balance"))
+    assert (before > 0.1).any()
+    np.testing.assert_allclose(after, np.where(before > 0.1, 0.0, before), atol=1e-12)
 
 
 # Running
@@ -196,6 +217,14 @@ def test_a_row_is_what_the_library_gives(german):
     assert row["rounds"] == len(model.history_)
     costs = [record.fairness_cost for record in model.history_]
     assert row["fairness_cost"] == pytest.approx(np.mean(costs))
+
+
+def test_the_closed_loop_takes_the_epsilon_of_a_plan_as_its_largest_gap():
+    task = Task("german", "codes", "Closed loop", "equalized_odds", 0.03, 42)
+    model = _methods.METHODS["Closed loop"][0](task, 7, tilt_step=1.0)
+    assert isinstance(model, FairBoostClassifier)
+    assert (model.constraints, model.max_gap, model.n_estimators) == ("equalized_odds", 0.03, 7)
+    assert model.tilt_step == 1.0
 
 
 def test_every_task_has_one_row_and_a_second_start_has_nothing_to_do(german):
@@ -261,8 +290,10 @@ def test_the_history_of_figure_3_is_kept():
         for task in plan.tasks()
         if task[0::2][:2] == ("adult", "FairProj") and task.constraint == "equal_opportunity"
     ]
-    drawn = [task for task in tasks if run_task(task, plan)[1] is not None]
-    assert [(task.epsilon, task.seed) for task in drawn] == [(0.25, 42)]
+    histories = {(t.epsilon, t.seed): run_task(t, plan)[1] for t in tasks}
+    drawn = {key: text for key, text in histories.items() if text is not None}
+    assert list(drawn) == [(0.25, 42)]
+    assert len(from_json(drawn[0.25, 42], History)) == 5
 
 
 def test_results_of_other_versions_are_not_mixed_with_new_ones(german, tmp_path):

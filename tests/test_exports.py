@@ -11,8 +11,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from conftest import make_sample
-from fairproj import FairProjClassifier, _files, load
+from fairproj import FairBoostClassifier, FairProjClassifier, load
 from fairproj.datasets import load_adult, load_compas, load_german
+from fairproj.engines.base import TIE
+from fairproj.engines.lightgbm import text as native
+from fairproj.engines.lightgbm.ensemble import TreeEnsemble
+from fairproj.io import atomic
 from fairproj.io.exports import to_lightgbm, to_onnx
 
 LOADERS = {"german": load_german, "adult": load_adult, "compas": load_compas}
@@ -24,10 +28,8 @@ def run(raw, matrix):
     return session.run(["label", "probabilities", "margin"], {"X": np.asarray(matrix, float)})
 
 
-def fit(X, y, groups=None, **parameters):
-    return FairProjClassifier(**{"n_estimators": 10} | parameters).fit(
-        X, y, sensitive_features=groups
-    )
+def fit(X, y, groups=None, *, kind=FairProjClassifier, **parameters):
+    return kind(**{"n_estimators": 10} | parameters).fit(X, y, sensitive_features=groups)
 
 
 def mixed(n_rows=600, n_categories=5, seed=0):
@@ -62,7 +64,7 @@ def test_the_native_text_is_a_booster_with_the_same_margin(model, tmp_path):
 def test_an_older_export_stays_if_writing_fails(model, tmp_path, monkeypatch):
     path = tmp_path / "model"
     path.write_text("old")
-    monkeypatch.setattr(_files.os, "replace", lambda *_: 1 / 0)
+    monkeypatch.setattr(atomic.os, "replace", lambda *_: 1 / 0)
     for export in (to_lightgbm, to_onnx):
         with pytest.raises(ZeroDivisionError):
             export(model, path)
@@ -73,12 +75,12 @@ def test_an_older_export_stays_if_writing_fails(model, tmp_path, monkeypatch):
 # ONNX
 
 
-@pytest.mark.parametrize("enforce", ["distribution", "classifier"])
+@pytest.mark.parametrize("kind", [FairProjClassifier, FairBoostClassifier])
 @pytest.mark.parametrize("name", LOADERS)
 @pytest.mark.filterwarnings("ignore:no useful round")
-def test_onnx_has_the_same_labels_on_the_data_sets(name, enforce):
+def test_onnx_has_the_same_labels_on_the_data_sets(name, kind):
     data = LOADERS[name]()
-    model = fit(data.data, data.target, data.sensitive_features, n_estimators=50, enforce=enforce)
+    model = fit(data.data, data.target, data.sensitive_features, kind=kind, n_estimators=50)
     label, probabilities, margin = run(to_onnx(model), model.to_matrix(data.data))
     assert (label == model.predict(data.data)).all()
     np.testing.assert_allclose(probabilities, model.predict_proba(data.data), atol=1e-12)
@@ -101,14 +103,60 @@ def test_onnx_puts_any_row_in_the_same_leaf(n_categories):
     rows[rng.random(rows.shape) < 0.1] = np.nan
     _, _, margin = run(to_onnx(model), rows)
     expected = model.booster_.predict(rows, raw_score=True)
+    assert np.abs(expected).min() > TIE
     np.testing.assert_allclose(margin, expected, rtol=0, atol=1e-13)
 
 
 def _thresholds(model, column, rng, rows):
     table = model.booster_.trees_to_dataframe()
     name = model.booster_.feature_name()[column]
-    found = table.loc[table["split_feature"] == name, "threshold"].astype(float).to_numpy()
-    return rng.choice(found, len(rows)) if len(found) else rows[:, column]
+    cuts = table.loc[table["split_feature"] == name, "threshold"].astype(float).to_numpy()
+    return rng.choice(cuts, len(rows)) if len(cuts) else rows[:, column]
+
+
+def with_leaves(model, leaves, link_scale=2.0):
+    """The model with other leaf values, a list for each tree."""
+    blocks = [
+        native.fold(block, lambda _, values=values: np.array(values))
+        for block, values in zip(model._ensemble.blocks, leaves, strict=True)
+    ]
+    text = native.assemble(model.booster_.model_to_string(), blocks, link_scale=link_scale)
+    model._ensemble = TreeEnsemble(text, [1.0] * len(blocks), link_scale)
+    return model
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [3, 7], [False, True]])
+def test_onnx_settles_ties_as_the_model_does(labels):
+    """Votes that cancel leave 5e-17, and every margin up to the tolerance is a tie."""
+    X = np.arange(8.0).repeat(20)[:, None]
+    y = np.array(labels)[np.tile([0, 1, 1, 1, 0, 0, 1, 0], 20)]
+    model = fit(X, y, np.tile([0, 1], 80), n_estimators=3, max_leaf_nodes=6, votes="confidence")
+    sizes = [len(native.numbers(block, "leaf_value")) for block in model._ensemble.blocks]
+    assert sizes[0] == 6
+    small = np.array([0.0, 1e-12, -1e-12, 0.9 * TIE, 1.1 * TIE, -1.1 * TIE])
+    model = with_leaves(model, [0.1 + small, [0.2] * sizes[1], [-0.3] * sizes[2]])
+    raw = model.booster_.predict(X, raw_score=True)
+    assert ((raw > 0) & (np.abs(raw) <= TIE)).any()
+    label, probabilities, margin = run(to_onnx(model), X)
+    tied = np.abs(raw) <= TIE
+    assert (margin[tied] == 0).all()
+    assert (label[tied] == labels[0]).all()
+    assert (label[~tied] == np.array(labels)[(raw[~tied] > 0).astype(int)]).all()
+    assert {bool(sign) for sign in raw[~tied] > 0} == {False, True}
+    assert (probabilities[tied] == 0.5).all()
+    assert (label == model.predict(X)).all()
+    np.testing.assert_allclose(margin, model.decision_function(X), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("link_scale", [1.0, 2.0])
+def test_onnx_has_the_link_of_the_model(link_scale):
+    X, y, groups = make_sample(200)
+    model = fit(X, y, groups)
+    leaves = [native.numbers(block, "leaf_value") for block in model._ensemble.blocks]
+    model = with_leaves(model, leaves, link_scale)
+    _, probabilities, margin = run(to_onnx(model), X)
+    np.testing.assert_allclose(probabilities[:, 1], 1 / (1 + np.exp(-link_scale * margin)))
+    np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +191,9 @@ def test_onnx_tells_columns_and_categories(model, tmp_path):
     path = tmp_path / "model.onnx"
     raw = to_onnx(model, path)
     assert path.read_bytes() == raw
-    found = {entry.key: json.loads(entry.value) for entry in onnx.load(path).metadata_props}
-    assert found["columns"] == ["a", "b", "gaps", "kind"]
-    assert found["categories"] == {"kind": [f"k{code:03}" for code in range(5)]}
+    properties = {entry.key: json.loads(entry.value) for entry in onnx.load(path).metadata_props}
+    assert properties["columns"] == ["a", "b", "gaps", "kind"]
+    assert properties["categories"] == {"kind": [f"k{code:03}" for code in range(5)]}
 
 
 def test_a_loaded_model_has_the_same_exports(model, tmp_path):
@@ -179,10 +227,12 @@ def test_shap_explains_the_margin(model, tmp_path):
 @pytest.mark.parametrize("export", [to_lightgbm, to_onnx])
 def test_what_cannot_be_exported_is_refused(export):
     X, y, groups = make_sample(200)
-    with pytest.raises(ValueError, match="not fitted"):
-        export(FairProjClassifier())
-    with pytest.raises(TypeError, match="got LogisticRegression"):
-        export(LogisticRegression())
+    for kind in (FairProjClassifier, FairBoostClassifier):
+        with pytest.raises(ValueError, match="not fitted"):
+            export(kind())
+    for other in (LogisticRegression(), lgb.LGBMClassifier()):
+        with pytest.raises(TypeError, match=f"got {type(other).__name__}; for a search"):
+            export(other)
     with pytest.raises(ValueError, match=r"built-in trees.*estimator=LogisticRegression"):
         export(fit(X, y, groups, estimator=LogisticRegression()))
 

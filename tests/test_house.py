@@ -12,7 +12,7 @@ import pytest
 
 import fairproj
 from conftest import make_sample
-from fairproj import FairProjClassifier, plot_dynamics
+from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier, plot_dynamics
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[1]
@@ -24,9 +24,18 @@ def test_public_names_exist():
         assert hasattr(fairproj, name)
 
 
+def test_the_root_of_the_package_shows_the_architecture():
+    """Packages and a few public modules, nothing private."""
+    packages = "baselines boosting cli data datasets engines estimators experiments inference io"
+    packages += " report selection"
+    modules = "__init__.py __main__.py constraints.py metrics.py py.typed"
+    entries = {path.name for path in Path(fairproj.__file__).parent.iterdir()}
+    assert entries - {"__pycache__"} == {*packages.split(), *modules.split()}
+
+
 def test_importing_fairproj_imports_no_extra():
-    """matplotlib and the rest are imported where they are used, and only then."""
-    extras = "matplotlib polars fairlearn cvxpy pyarrow.csv jinja2 skops onnx typer"
+    """An extra is imported where it is used, and only then."""
+    extras = "matplotlib polars fairlearn cvxpy pyarrow.csv jinja2 skops onnx typer msgspec"
     code = f"import sys, fairproj; print([m for m in '{extras}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
@@ -64,14 +73,35 @@ def test_plot_of_the_dynamics(constraints):
     plt.close("all")
 
 
-def test_plots_of_rates_and_gaps():
-    import matplotlib as mpl
+@pytest.mark.parametrize("constraints", ["equal_opportunity", "equalized_odds"])
+def test_plot_of_the_dynamics_of_fairboost(constraints):
+    import matplotlib.pyplot as plt
 
-    mpl.use("Agg")
+    X, y, groups = make_sample(400)
+    model = FairBoostClassifier(constraints, 0.1, n_estimators=40)
+    model.fit(X, y, sensitive_features=groups)
+    axes = plot_dynamics(model)
+    assert [ax.get_title() for ax in axes] == [
+        "Training loss",
+        "Edge of the learner",
+        "Gap of the predictions",
+        "Tilt of the groups",
+    ]
+    history = model.history_
+    for line, gaps in zip(axes[2].lines, history.by_event().T, strict=False):
+        np.testing.assert_array_equal(line.get_ydata(), gaps)
+    named = [text.get_text() for text in axes[2].get_legend().get_texts()]
+    assert named == [*history.events, "max_gap 0.1"]
+    assert axes[0].lines[-1].get_xdata()[0] == history.n_kept
+    plt.close("all")
+
+
+def test_plots_of_rates_and_gaps():
     import matplotlib.pyplot as plt
 
     y, groups = np.tile([0, 1], 50), np.repeat(["a", "b"], 50)
-    report = fairproj.fairness_report(None, None, y, groups, y_pred=np.where(groups == "a", y, 1))
+    predicted = np.where(groups == "a", y, 1)
+    report = FairnessReport.from_predictions(y, predicted, sensitive_features=groups)
     axes = fairproj.plot_rates(report)
     assert [ax.get_title() for ax in axes] == [
         "selection rate",

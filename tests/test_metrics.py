@@ -5,23 +5,49 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score
 
 from fairproj import metrics
+from fairproj.constraints import RATES, STATISTICS, statistic_names
+
+
+def frame_difference(metric):
+    """The gap of a metric by fairlearn's MetricFrame."""
+
+    def difference(y, predicted, *, sensitive_features, sample_weight):
+        frame = fairlearn.MetricFrame(
+            metrics=metric,
+            y_true=y,
+            y_pred=predicted,
+            sensitive_features=sensitive_features,
+            sample_params={"sample_weight": sample_weight},
+        )
+        return frame.difference()
+
+    return difference
+
 
 PAIRS = {
     metrics.demographic_parity_difference: fairlearn.demographic_parity_difference,
     metrics.equal_opportunity_difference: fairlearn.equal_opportunity_difference,
     metrics.equalized_odds_difference: fairlearn.equalized_odds_difference,
-    metrics.false_positive_rate_difference: lambda y, p, *, sensitive_features, sample_weight: (
-        fairlearn.MetricFrame(
-            metrics=fairlearn.false_positive_rate,
-            y_true=y,
-            y_pred=p,
-            sensitive_features=sensitive_features,
-            sample_params={"sample_weight": sample_weight},
-        ).difference()
-    ),
+    metrics.false_positive_rate_difference: frame_difference(fairlearn.false_positive_rate),
+    metrics.accuracy_difference: frame_difference(accuracy_score),
 }
+BY_NAME = {
+    "demographic_parity": metrics.demographic_parity_difference,
+    "equal_opportunity": metrics.equal_opportunity_difference,
+    "false_positive_rate_parity": metrics.false_positive_rate_difference,
+    "equalized_odds": metrics.equalized_odds_difference,
+    "accuracy_parity": metrics.accuracy_difference,
+}
+FAIRLEARN_RATES = {
+    "selection_rate": fairlearn.selection_rate,
+    "true_positive_rate": fairlearn.true_positive_rate,
+    "false_positive_rate": fairlearn.false_positive_rate,
+    "accuracy": accuracy_score,
+}
+LABELS = {"numbers": [0, 1], "signs": [-1, 1], "text": ["no", "yes"], "booleans": [False, True]}
 
 
 def random_predictions(seed, n_groups):
@@ -43,16 +69,71 @@ def test_fairlearn_agrees(ours, seed, n_groups, weighted):
     assert np.isclose(mine, other, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_groups", [2, 5])
+def test_rates_of_groups_are_fairlearns(n_groups, weighted, kind):
+    """Also where some (group, label) cells have no rows: a rate over no rows is unknown."""
+    y, predicted, groups, weight = random_predictions(7, n_groups)
+    empty = (groups == 0) & (y == 1)
+    labels = np.array(LABELS[kind])
+    for rows in (np.ones(len(y), bool), ~empty):
+        actual, guess, group, part = y[rows], predicted[rows], groups[rows], weight[rows]
+        given = {"sample_weight": part} if weighted else {}
+        rates = metrics.group_rates(
+            labels[actual], labels[guess], sensitive_features=group, **given
+        )
+        frame = fairlearn.MetricFrame(
+            metrics=FAIRLEARN_RATES,
+            y_true=actual,
+            y_pred=guess,
+            sensitive_features=group,
+            sample_params=dict.fromkeys(FAIRLEARN_RATES, given),
+        ).by_group
+        assert list(rates.index) == [str(g) for g in frame.index]
+        expected = frame[list(RATES)].to_numpy(dtype=float, copy=True)
+        if not empty[rows].any():
+            expected[0, list(RATES).index("true_positive_rate")] = np.nan
+        np.testing.assert_allclose(rates[list(RATES)].to_numpy(), expected, atol=1e-12)
+        assert rates["count"].tolist() == np.bincount(group).tolist()
+
+
+@pytest.mark.parametrize("name", statistic_names())
+def test_gaps_by_name_and_alias(name):
+    y, predicted, groups, weight = random_predictions(3, 3)
+    gap = metrics.gap_difference(
+        y, predicted, sensitive_features=groups, statistic=name, sample_weight=weight
+    )
+    (canonical,) = [s.name for s in STATISTICS.values() if name in (s.name, *s.aliases)]
+    other = PAIRS[BY_NAME[canonical]]
+    expected = other(y, predicted, sensitive_features=groups, sample_weight=weight)
+    assert gap == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("y", [np.zeros(6, int), np.ones(6, int)])
 def test_one_class_only(y):
-    """A fold may hold one class; demographic parity does not care."""
+    """A fold may hold one class; selection rates and accuracies do not depend on the labels."""
     groups, predicted = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 0, 1])
     mine = metrics.demographic_parity_difference(y, predicted, sensitive_features=groups)
     other = fairlearn.demographic_parity_difference(y, predicted, sensitive_features=groups)
     assert np.isclose(mine, other)
     assert metrics.demographic_parity_difference(y, y, sensitive_features=groups) == 0
-    rates = metrics.group_rates(y, y, sensitive_features=groups)["selection_rate"]
-    assert (rates == y[0]).all()
+    rates = metrics.group_rates(y, y, sensitive_features=groups)
+    assert (rates["selection_rate"] == y[0]).all()
+    assert (rates["accuracy"] == 1).all()
+    known, unknown = ["true", "false"] if y[0] else ["false", "true"]
+    assert (rates[f"{known}_positive_rate"] == y[0]).all()
+    assert rates[f"{unknown}_positive_rate"].isna().all()
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_one_class_only_with_a_positive_label(kind):
+    negative, positive = LABELS[kind]
+    groups = np.array([0, 0, 1, 1])
+    for label, rate in ((negative, 0.0), (positive, 1.0)):
+        y = np.array([label] * 4)
+        rates = metrics.group_rates(y, y, sensitive_features=groups, pos_label=positive)
+        assert (rates["selection_rate"] == rate).all()
 
 
 def test_rates_of_groups():
@@ -62,8 +143,9 @@ def test_rates_of_groups():
     rates = metrics.group_rates(y, predicted, sensitive_features=groups)
     assert list(rates.index) == ["a", "b"]
     assert list(rates["count"]) == [3, 3]
-    assert rates.loc["a"].tolist()[1:] == [1 / 3, 2 / 3, 0.5, 1.0]
-    assert rates.loc["b"].tolist()[1:] == [1.0, 2 / 3, 1.0, 0.0]
+    assert list(rates.columns[1:]) == list(RATES)
+    assert rates.loc["a"].tolist()[1:] == [2 / 3, 0.5, 1.0, 1 / 3]
+    assert rates.loc["b"].tolist()[1:] == [2 / 3, 1.0, 0.0, 1.0]
     other = metrics.group_rates(y, predicted, sensitive_features=groups, pos_label="no")
     assert other.loc["b", "true_positive_rate"] == 1.0
 
@@ -91,6 +173,8 @@ def test_a_metric_fits_into_a_metric_frame():
             r"y_pred holds 0.2, which is not a label of y_true \(0, 1\); pass predicted labels",
         ),
         (([0, 1, 0], [0, 1, 0], [0, 0, 1]), "group '1' has no rows for its true positive rate"),
+        (([0, 1, 2], [0, 1, 1], [0, 0, 1]), "y has 3 classes"),
+        (([0, None, 1], [0, 1, 1], [0, 0, 1]), "y_true has 1 missing values in 3 rows"),
     ],
 )
 def test_bad_input(arguments, sentence):

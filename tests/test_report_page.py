@@ -9,14 +9,20 @@ import sys
 import numpy as np
 import pytest
 
-from fairproj import FairProjClassifier
+from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.datasets import load_german
-from fairproj.report import _charts
-from fairproj.report._summary import Source, frontier_content, summary
+from fairproj.report import (
+    METHODS,
+    Source,
+    _charts,
+    frontier_content,
+    html,
+    summarize_estimator,
+    summarize_predictions,
+)
 from fairproj.selection import fair_train_test_split, fairness_frontier
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
-from fairproj.report._page import html
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -35,32 +41,32 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def content():
-    """A closed loop on German Credit, with two frontiers and a target."""
+    """FairBoost on German Credit, with two frontiers and a target."""
     data = load_german()
     X, X_new, y, y_new, groups, groups_new = fair_train_test_split(
         data.data, data.target, data.sensitive_features, random_state=0
     )
-    model = FairProjClassifier(epsilon=0.1, enforce="classifier", n_estimators=12)
+    model = FairBoostClassifier(max_gap=0.1, n_estimators=12)
     model.fit(X, y, sensitive_features=groups)
     frontiers = [
         fairness_frontier(
-            FairProjClassifier(enforce=enforce, n_estimators=8),
+            estimator,
             X,
             y,
             sensitive_features=groups,
-            epsilons=[0.01, 0.05, 0.1, 0.3],
+            param_values=[0.01, 0.05, 0.1, 0.3],
             cv=2,
-            name=name,
+            name=METHODS[type(estimator).__name__],
         )
-        for enforce, name in (("classifier", "closed loop"), ("distribution", "training weights"))
+        for estimator in (FairBoostClassifier(n_estimators=8), FairProjClassifier(n_estimators=8))
     ]
-    return summary(
+    return summarize_estimator(
         model,
         X_new,
         y_new,
-        groups_new,
+        sensitive_features=groups_new,
         max_gap=0.1,
-        frontier=frontier_content(frontiers, chosen=("closed loop", 0.1), note="two folds"),
+        frontier=frontier_content(frontiers, chosen=("FairBoost", 0.1), note="two folds"),
         source=Source("german.csv", "new rows", False, "ab" * 32, "fairproj report german.csv"),
     )
 
@@ -70,7 +76,7 @@ def audit(names, n_rows=3000):
     rng = np.random.default_rng(0)
     y, predicted = rng.integers(2, size=(2, n_rows))
     groups = np.array(names, dtype=object)[np.arange(n_rows) % len(names)]
-    return summary(None, None, y, groups, y_pred=predicted)
+    return summarize_predictions(y, predicted, sensitive_features=groups)
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +170,9 @@ def test_all_sections_in_order(visit, content):
         "Caveats",
         "Reproduce",
     ]
-    said = page.locator(test_id("summary")).inner_text()
-    assert all(sentence in said for sentence in content["summary"])
+    text = page.locator(test_id("summary")).inner_text()
+    assert all(sentence in text for sentence in content["summary"])
+    assert content["dynamics"]["note"] in page.locator(test_id("dynamics")).inner_text()
     assert page.locator(f"{test_id('caveats')} li").all_inner_texts() == content["caveats"]
     assert page.locator(test_id("command")).inner_text() == "fairproj report german.csv"
     assert page.locator(test_id("sha256")).inner_text() == "ab" * 32
@@ -230,7 +237,7 @@ def test_hovering_tells_a_points_numbers(visit, content):
         page.mouse.move(*place(page, index))
         point = points[index]
         assert tip.inner_text().split("\n")[:3] == [
-            f"{point['series']}, epsilon {point['value']:g}",
+            f"{point['series']}, {point['parameter']} {point['value']:g}",
             f"accuracy {point['score']:.3f} ± {point['score_se']:.3f}",
             f"gap {point['gap']:.3f} ± {point['gap_se']:.3f}",
         ]
@@ -253,9 +260,9 @@ def test_clicking_two_points_compares_them(visit, content):
     first, second, *_ = alone(points)[::-1]
     panel = page.locator(test_id("picked-text"))
     page.mouse.click(*place(page, first))
-    assert panel.inner_text().startswith(f"A is {points[first]['series']}, epsilon ")
-    page.mouse.click(*place(page, second))
     a, b = points[first], points[second]
+    assert panel.inner_text().startswith(f"A is {a['series']}, {a['parameter']} {a['value']:g}:")
+    page.mouse.click(*place(page, second))
     sentence = panel.locator("p").inner_text()
     for part in compared(a, b):
         assert part in sentence or part.startswith("0.0 ")

@@ -21,7 +21,6 @@ from fairproj.inference.differences import Pair, difference_bound
 from fairproj.inference import gap_upper_bound
 from fairproj.baselines import ExponentiatedGradient, ThresholdOptimizer
 from fairproj.datasets import load_german
-from fairproj.experiments._population import make_population
 from fairproj.metrics import equal_opportunity_difference
 from fairproj.selection import (
     FairProjClassifierCV,
@@ -30,6 +29,7 @@ from fairproj.selection import (
     fair_train_test_split,
     fairness_frontier,
 )
+from population import make_population
 
 
 def sample(n, seed=0):

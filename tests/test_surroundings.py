@@ -1,4 +1,4 @@
-"""In scikit-learn's company: pipelines, searches, routing, clones."""
+"""Use with scikit-learn's tools: pipelines, searches, routing, clones."""
 
 import numpy as np
 import pandas as pd
@@ -6,6 +6,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -13,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
-from fairproj import FairProjClassifier, metrics
+from fairproj import FairBoostClassifier, FairProjClassifier, metrics
 from fairproj.datasets import load_german
 
 X, Y, GROUPS = make_sample(300)
@@ -25,8 +26,14 @@ def routing():
         yield
 
 
-def test_clone_keeps_parameters_and_nothing_else():
-    model = FairProjClassifier("equalized_odds", [0.1, 0.2], votes="confidence", max_depth=2)
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairProjClassifier("equalized_odds", [0.1, 0.2], votes="confidence", max_depth=2),
+        FairBoostClassifier("equalized_odds", [0.4, 0.5], votes="confidence", max_depth=2),
+    ],
+)
+def test_clone_keeps_parameters_and_nothing_else(model):
     fitted = clone(model).fit(X, Y, sensitive_features=GROUPS)
     again = clone(fitted)
     assert not hasattr(again, "history_")
@@ -82,6 +89,45 @@ def test_grid_search_over_a_pipeline_with_routing(routing):
     ).fit(X, Y, sensitive_features=GROUPS)
     assert -1 < search.best_score_ < 0
     assert len(set(search.cv_results_["mean_test_score"])) == 2
+
+
+def validation_rows():
+    X2, y2, groups2 = make_sample(400, seed=1)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 400)
+    names = ("X_val", "y_val", "sensitive_features_val", "sample_weight_val")
+    return dict(zip(names, (X2, y2, groups2, weight), strict=True))
+
+
+def test_validation_rows_are_routed(routing):
+    rows = validation_rows()
+    model = FairBoostClassifier(max_gap=0.4, n_estimators=10)
+    model.set_fit_request(sensitive_features=True, **dict.fromkeys(rows, True))
+    pipeline = make_pipeline(StandardScaler(), clone(model), transform_input=["X_val"])
+    pipeline.fit(X, Y, sensitive_features=GROUPS, **rows)
+    scaler = StandardScaler().fit(X)
+    scaled = rows | {"X_val": scaler.transform(rows["X_val"])}
+    model.fit(scaler.transform(X), Y, sensitive_features=GROUPS, **scaled)
+    np.testing.assert_array_equal(
+        pipeline.decision_function(X), model.decision_function(scaler.transform(X))
+    )
+    assert pipeline[-1].certificate_ == model.certificate_
+    gap = metrics.equal_opportunity_difference(
+        rows["y_val"],
+        pipeline.predict(rows["X_val"]),
+        sensitive_features=rows["sensitive_features_val"],
+        sample_weight=rows["sample_weight_val"],
+    )
+    assert pipeline[-1].certificate_.gap == pytest.approx(gap)
+
+
+@pytest.mark.parametrize("name", validation_rows())
+def test_each_part_of_the_validation_rows_must_be_requested(name, routing):
+    rows = validation_rows()
+    model = FairBoostClassifier(n_estimators=2)
+    requested = dict.fromkeys({"sensitive_features", *rows} - {name}, True)
+    pipeline = make_pipeline(StandardScaler(), model.set_fit_request(**requested))
+    with pytest.raises(UnsetMetadataPassedError, match=rf"\[.*{name}.*\] are passed but are not"):
+        pipeline.fit(X, Y, sensitive_features=GROUPS, **rows)
 
 
 def test_a_pipeline_without_routing():

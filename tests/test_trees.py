@@ -1,4 +1,4 @@
-"""The built-in trees: one native LightGBM model that says what the loop said."""
+"""The built-in trees: one native LightGBM model with the margin that the loop computed."""
 
 import pickle
 
@@ -12,7 +12,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairProjClassifier
-from fairproj.engines.lightgbm.engine import TreeEngine
+from fairproj.data import sample as samples
+from fairproj.engines import LearnerSettings, Targets, find_engine
+from fairproj.engines.lightgbm.engine import tree_parameters
 
 X, Y, GROUPS = make_sample(800)
 
@@ -37,7 +39,7 @@ def test_the_booster_is_the_whole_model(votes, size, tmp_path):
 
 
 @pytest.mark.parametrize("votes", ["discrete", "confidence"])
-def test_leaves_are_votes_times_what_the_learner_said(votes):
+def test_leaves_are_votes_times_the_learners_predictions(votes):
     model = FairProjClassifier(epsilon=0.1, n_estimators=8, votes=votes)
     model.fit(X, Y, sensitive_features=GROUPS)
     for t, record in enumerate(model.history_):
@@ -69,8 +71,8 @@ def test_deeper_trees_are_nearly_scikit_learns(depth):
 
 
 def test_no_more_leaves_than_rows_are_asked_for():
-    engine = TreeEngine(X[:50], Y[:50] * 1.0, max_depth=30)
-    assert engine._params["num_leaves"] == 50
+    settings = LearnerSettings(votes="discrete", max_depth=30)
+    assert tree_parameters(settings, X[:50])["num_leaves"] == 50
 
 
 def test_least_weight_of_a_leaf():
@@ -146,10 +148,10 @@ def test_a_learner_predicts_like_any_classifier():
     )
     margin = np.zeros(len(X))
     for learner, vote in zip(model.estimators_, model.estimator_weights_, strict=True):
-        said = learner.decision_function(X)
-        np.testing.assert_allclose(np.abs(said), 1, atol=1e-9)
-        np.testing.assert_array_equal(learner.predict(X) == "yes", said > 0)
-        margin += vote * said
+        h = learner.decision_function(X)
+        np.testing.assert_allclose(np.abs(h), 1, atol=1e-9)
+        np.testing.assert_array_equal(learner.predict(X) == "yes", h > 0)
+        margin += vote * h
     np.testing.assert_allclose(margin, model.decision_function(X), atol=1e-9)
 
 
@@ -171,11 +173,13 @@ def test_weights_over_hundreds_of_orders_of_magnitude_do_not_stop_the_engine():
         n = int(rng.integers(20, 400))
         Z = rng.normal(size=(n, 3)).round(rng.integers(0, 3))
         y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
-        engine = TreeEngine(Z, y, max_leaf_nodes=int(rng.integers(2, 40)), votes="confidence")
+        settings = LearnerSettings(votes="confidence", max_leaf_nodes=int(rng.integers(2, 40)))
+        engine = find_engine("lightgbm").bind(settings, samples.make_sample(Z, y, None, None))
         for _ in range(5):
             log_w = rng.normal(size=n) * 10 ** rng.uniform(0, 2.5)
             w = np.exp(log_w - log_w.max())
-            _, h = engine.fit(w / w.sum())
+            w /= w.sum()
+            h = engine.fit(Targets(gradient=-w * y, hessian=w)).h
             assert np.isfinite(h).all(), trial
             assert (np.abs(h) <= 1).all()
 

@@ -1,23 +1,33 @@
-"""Write the golden model file and what it predicts.
+"""Write the golden model files, one for each estimator, and what they predict.
 
     python tools/make_golden.py tests/data
 
-Run once for each version of the file format, by the version that introduces it, and never again:
-the tests load these files to show that a model saved then still opens and predicts the same. It
-refuses to write where such a file is already.
+The tests load these files to show that a model saved then still opens and predicts the same. Run it
+once for each version of the file format and never again after that version is frozen. Files that
+exist are replaced with ``--force`` only.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from fairproj import FairProjClassifier
-from fairproj.io.model_files import VERSION
+from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.io.atomic import write_text
+from fairproj.io.model_file import VERSION
+
+MODELS = {
+    "fairproj": FairProjClassifier(
+        "equalized_odds", [0.1, 0.2], n_estimators=10, max_depth=3, sensitive_columns="sex"
+    ),
+    "fairboost": FairBoostClassifier(
+        "equal_opportunity", 0.1, n_estimators=10, max_depth=3, sensitive_columns="sex"
+    ),
+}
 
 
 def rows(n_rows: int, seed: int) -> pd.DataFrame:
@@ -45,30 +55,31 @@ def labels(frame: pd.DataFrame, seed: int) -> np.ndarray:
     return np.where(score + rng.logistic(size=len(frame)) > 0.5, "good", "bad")
 
 
-def main(folder: Path) -> None:
-    model_file = folder / f"golden-v{VERSION}.fairproj"
-    if model_file.exists():
-        sys.exit(f"{model_file} is there already, and a golden file is never rewritten")
-    train = rows(400, seed=0)
-    model = FairProjClassifier(
-        "equal_opportunity",
-        0.1,
-        enforce="classifier",
-        n_estimators=20,
-        max_depth=3,
-        sensitive_columns="sex",
-    ).fit(train, labels(train, seed=1))
+def write_golden(name: str, model_file: Path) -> None:
+    train, asked = rows(400, seed=0), rows(60, seed=2).drop(columns="sex")
+    model = MODELS[name].fit(train, labels(train, seed=1))
     model.save(model_file, metadata={"made by": "tools/make_golden.py"})
-    asked = rows(60, seed=2).drop(columns="sex")
     plain = asked.astype({"housing": object, "district": int})
     expected = {
         "rows": json.loads(plain.to_json(orient="split", index=False, double_precision=15)),
         "labels": model.predict(asked).tolist(),
         "decision_function": [value.hex() for value in model.decision_function(asked).tolist()],
+        "n_rounds": model.certificate_.n_rounds,
     }
-    text = json.dumps(expected, indent=1)
-    model_file.with_suffix(".json").write_text(text + "\n", "utf-8")
+    write_text(model_file.with_suffix(".json"), json.dumps(expected, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    arguments = parser.parse_args()
+    paths = {name: arguments.folder / f"golden-v{VERSION}-{name}.fairproj" for name in MODELS}
+    for name, path in paths.items():
+        if path.exists() and not arguments.force:
+            parser.error(f"{path} exists already; give --force to replace it")
+        write_golden(name, path)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

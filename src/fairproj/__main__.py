@@ -1,4 +1,4 @@
-"""``python -m fairproj`` and the ``fairproj`` command: the command line, if its extra is there."""
+"""``python -m fairproj`` and the ``fairproj`` command."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 def main() -> None:
     try:
         from fairproj.cli import app
-    except KeyboardInterrupt:  # so early that there is nothing to clear away
+    except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if error.name not in ("typer", "rich", "pyarrow"):
             raise
         sys.exit(
             f"the command line needs {error.name}; install it with pip install 'fairproj[cli]'"

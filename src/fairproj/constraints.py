@@ -38,6 +38,7 @@ __all__ = [
     "equalized_odds",
     "false_positive_rate_parity",
     "find_statistic",
+    "register_statistic",
 ]
 
 _LABELS = {"all": [0, 1], "positive": [1], "negative": [0]}  # columns of CellCounts
@@ -181,6 +182,23 @@ STATISTICS: dict[str, Statistic] = {
         ),
     )
 }
+
+
+def register_statistic(statistic: Statistic) -> None:
+    """Make a statistic and its rates available by name, everywhere that names are accepted."""
+    taken = {
+        name
+        for one in STATISTICS.values()
+        if one.name != statistic.name
+        for name in (one.name, *one.aliases)
+    }
+    clash = taken & {statistic.name, *statistic.aliases}
+    if clash:
+        raise ValueError(f"the name {min(clash)!r} is another statistic's; choose another")
+    for rate in statistic.rates:
+        if RATES.setdefault(rate.name, rate) != rate:
+            raise ValueError(f"the rate {rate.name!r} is known with another meaning; rename it")
+    STATISTICS[statistic.name] = statistic
 
 
 def statistic_names() -> list[str]:

@@ -14,17 +14,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 
+from fairproj.constraints import RATES, Statistic, find_statistic
+from fairproj.data.cells import CellCounts
 from fairproj.data.checks import (
+    Groups,
     check_groups,
     check_labels,
     check_pos_label,
     check_weights,
     listing,
     plain_labels,
-    split_sensitive_columns,
 )
+from fairproj.data.columns import split_sensitive_columns
 
 __all__ = [
+    "accuracy_difference",
+    "accuracy_parity_scorer",
     "demographic_parity_difference",
     "demographic_parity_scorer",
     "equal_opportunity_difference",
@@ -32,7 +37,8 @@ __all__ = [
     "equalized_odds_difference",
     "equalized_odds_scorer",
     "false_positive_rate_difference",
-    "false_positive_rate_scorer",
+    "false_positive_rate_parity_scorer",
+    "gap_difference",
     "group_rates",
     "make_gap_scorer",
 ]
@@ -61,134 +67,180 @@ def group_rates(
     Returns
     -------
     DataFrame
-        Columns ``count``, ``accuracy``, ``selection_rate``, ``true_positive_rate``,
-        ``false_positive_rate``; a rate over no rows is NaN.
+        Columns ``count``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate`` and
+        ``accuracy``; a rate over no rows is NaN.
     """
-    y, predictions, positive = two_labels(y_true, y_pred, pos_label)
-    actual, predicted = y == positive, predictions == positive
-    weight = check_weights(sample_weight, len(y))
-    groups = check_groups(sensitive_features, len(y), beside="y_true")
-    n_groups = len(groups.values)
-
-    def mean(values: NDArray[np.bool_], among: NDArray[np.bool_]) -> NDArray[np.float64]:
-        total = np.bincount(groups.codes, weight * among, n_groups)
-        hits = np.bincount(groups.codes, weight * (values & among), n_groups)
-        rates: NDArray[np.float64] = np.full(n_groups, np.nan)
-        return np.divide(hits, total, out=rates, where=total > 0)
-
-    everyone = np.ones(len(y), dtype=bool)
-    return pd.DataFrame(
-        {
-            "count": np.bincount(groups.codes, minlength=n_groups),
-            "accuracy": mean(actual == predicted, everyone),
-            "selection_rate": mean(predicted, everyone),
-            "true_positive_rate": mean(predicted, actual),
-            "false_positive_rate": mean(predicted, ~actual),
-        },
-        index=pd.Index(groups.names, name="group"),
-    )
+    counts, groups = cell_counts(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    rows = np.bincount(groups.codes, minlength=len(groups.values))
+    rates = {name: rate.values(counts) for name, rate in RATES.items()}
+    return pd.DataFrame({"count": rows, **rates}, index=pd.Index(groups.names, name="group"))
 
 
-def two_labels(y_true: Any, y_pred: Any, pos_label: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
-    """Labels, predictions and which label is positive; either may hold one class only."""
+def cell_counts(
+    y_true: Any,
+    y_pred: Any,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> tuple[CellCounts, Groups]:
+    """Rows and positive predictions by group and label, and the groups."""
+    actual, predicted = positive_masks(y_true, y_pred, pos_label)
+    weight = None if sample_weight is None else check_weights(sample_weight, len(actual))
+    groups = check_groups(sensitive_features, len(actual), beside="y_true")
+    return CellCounts.of_rows(actual, predicted, groups, weight), groups
+
+
+def positive_masks(
+    y_true: Any, y_pred: Any, pos_label: Any
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which labels and which predictions are positive; either may hold one class only."""
     y, predicted = plain_labels(y_true), plain_labels(y_pred)
     if len(predicted) != len(y):
         raise ValueError(
             f"y_pred has {len(predicted)} rows and y_true {len(y)}; they must be equal"
         )
-    classes = np.unique(y)
-    unknown = np.setdiff1d(predicted, classes)
-    if len(unknown) and len(classes) > 1:
+    classes, codes = _two_classes(y, predicted)
+    if len(classes) == 1 and pos_label is None:
+        # A single class in all: 1, True and the like are positive, anything else is negative.
+        positive = classes[0] in (1, "1")
+        return np.full(len(y), positive), np.full(len(y), positive)
+    code = check_pos_label(pos_label, classes) if len(classes) == 2 else 0
+    if len(classes) == 1 and classes[0] != pos_label:
+        code = -1
+    return codes[: len(y)] == code, codes[len(y) :] == code
+
+
+def _two_classes(y: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The labels that occur in either, at most two, and both arrays as codes, one after the other.
+
+    Values are hashed, which for text is many times faster than sorting.
+    """
+    for name, labels in (("y_true", y), ("y_pred", predicted)):
+        if missing := int(pd.isna(labels).sum()):
+            raise ValueError(
+                f"{name} has {missing} missing values in {len(labels)} rows; drop those rows"
+            )
+    values = pd.concat([pd.Series(y), pd.Series(predicted)], ignore_index=True)
+    codes, uniques = pd.factorize(values)
+    known = np.unique(codes[: len(y)])
+    unknown = np.setdiff1d(codes[len(y) :], known)
+    if len(unknown) and len(known) > 1:
         raise ValueError(
-            f"y_pred holds {listing(unknown[:1])}, which is not a label of y_true "
-            f"({listing(classes)}); pass predicted labels, coded as in y_true"
+            f"y_pred holds {listing([uniques[unknown[0]]])}, which is not a label of y_true "
+            f"({listing(np.unique(y))}); pass predicted labels, coded as in y_true"
         )
-    both = np.union1d(y, predicted)
-    if len(both) == 1 and pos_label is None:  # one class in all: 1, True and the like are positive
-        pos_label = both[0] if both[0] in (1, "1") else object()
-    if len(both) > 1:
-        _, classes = check_labels(np.concatenate([y, predicted]))
-        pos_label = classes[check_pos_label(pos_label, classes)]
-    return y, predicted, pos_label
+    if len(uniques) == 1:
+        return np.asarray(uniques), codes
+    _, classes = check_labels(np.asarray(uniques))
+    order = [classes.tolist().index(value) for value in np.asarray(uniques).tolist()]
+    return classes, np.asarray(order)[codes]
 
 
-def demographic_parity_difference(
+def gap_difference(
     y_true: Any,
     y_pred: Any,
     *,
     sensitive_features: Any,
+    statistic: str = "equal_opportunity",
     sample_weight: Any = None,
     pos_label: Any = None,
 ) -> float:
-    """Gap of the selection rates, P(positive prediction | group)."""
-    return _gap("selection_rate", y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    """The gap between groups of the named statistic.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, sample_weight, pos_label : as for `group_rates`
+    statistic : str, default="equal_opportunity"
+        A name of `fairproj.constraints.STATISTICS` or an alias.
+
+    Returns
+    -------
+    float
+    """
+    counts, groups = cell_counts(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    return checked_gap(find_statistic(statistic), counts, groups)
 
 
-def equal_opportunity_difference(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> float:
-    """Gap of the true positive rates, P(positive prediction | positive, group)."""
-    return _gap("true_positive_rate", y_true, y_pred, sensitive_features, sample_weight, pos_label)
+def checked_gap(statistic: Statistic, counts: CellCounts, groups: Groups) -> float:
+    """The gap, after a check that every group has rows for it."""
+    for rate in statistic.rates:
+        unknown = np.isnan(rate.values(counts))
+        if unknown.any():
+            raise ValueError(
+                f"group {groups.names[int(np.argmax(unknown))]!r} has no rows for its "
+                f"{rate.words}; merge it with another group or leave it out"
+            )
+    return statistic.value(counts)
 
 
-def false_positive_rate_difference(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> float:
-    """Gap of the false positive rates, P(positive prediction | negative, group)."""
-    return _gap("false_positive_rate", y_true, y_pred, sensitive_features, sample_weight, pos_label)
+def _difference(function: str, statistic: str, doc: str) -> Callable[..., float]:
+    """`gap_difference` of one statistic, as a function of this module."""
 
-
-def equalized_odds_difference(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-) -> float:
-    """The worse of the gaps of the true and of the false positive rates."""
-    arguments = y_true, y_pred, sensitive_features, sample_weight, pos_label
-    return max(_gap("true_positive_rate", *arguments), _gap("false_positive_rate", *arguments))
-
-
-def _gap(
-    rate: str, y_true: Any, y_pred: Any, groups: Any, sample_weight: Any, pos_label: Any
-) -> float:
-    rates = group_rates(
-        y_true, y_pred, sensitive_features=groups, sample_weight=sample_weight, pos_label=pos_label
-    )[rate]
-    if rates.isna().any():
-        raise ValueError(
-            f"group {rates.index[rates.isna()][0]!r} has no rows for its {rate.replace('_', ' ')}; "
-            "merge it with another group or leave it out"
+    def difference(
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+    ) -> float:
+        return gap_difference(
+            y_true,
+            y_pred,
+            sensitive_features=sensitive_features,
+            statistic=statistic,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
         )
-    return float(rates.max() - rates.min())
 
+    difference.__name__ = difference.__qualname__ = function
+    difference.__doc__ = doc
+    return difference
+
+
+demographic_parity_difference = _difference(
+    "demographic_parity_difference",
+    "demographic_parity",
+    "Gap of the selection rates, P(positive prediction | group).",
+)
+equal_opportunity_difference = _difference(
+    "equal_opportunity_difference",
+    "equal_opportunity",
+    "Gap of the true positive rates, P(positive prediction | positive, group).",
+)
+false_positive_rate_difference = _difference(
+    "false_positive_rate_difference",
+    "false_positive_rate_parity",
+    "Gap of the false positive rates, P(positive prediction | negative, group).",
+)
+equalized_odds_difference = _difference(
+    "equalized_odds_difference",
+    "equalized_odds",
+    "The larger of the gaps of the true and of the false positive rates.",
+)
+accuracy_difference = _difference(
+    "accuracy_difference",
+    "accuracy_parity",
+    "Gap of the accuracies, P(correct prediction | group).",
+)
 
 # For GridSearchCV and friends, with set_score_request(sensitive_features=True).
 demographic_parity_scorer = make_scorer(demographic_parity_difference, greater_is_better=False)
 equal_opportunity_scorer = make_scorer(equal_opportunity_difference, greater_is_better=False)
-false_positive_rate_scorer = make_scorer(false_positive_rate_difference, greater_is_better=False)
+false_positive_rate_parity_scorer = make_scorer(
+    false_positive_rate_difference, greater_is_better=False
+)
 equalized_odds_scorer = make_scorer(equalized_odds_difference, greater_is_better=False)
+accuracy_parity_scorer = make_scorer(accuracy_difference, greater_is_better=False)
 
 
-def make_gap_scorer(metric: Callable[..., float], sensitive_columns: Any) -> Callable[..., float]:
+def make_gap_scorer(metric: Any, sensitive_columns: Any) -> Callable[..., float]:
     """A scorer that takes the groups from columns of X, where metadata routing is not used.
 
     Parameters
     ----------
-    metric : callable
-        One of the differences of this module.
+    metric : str or callable
+        The name of a statistic, or one of the differences of this module.
     sensitive_columns : str, int or sequence of them
         Columns of X that hold the sensitive features, as in `FairProjClassifier`.
 
@@ -201,16 +253,20 @@ def make_gap_scorer(metric: Callable[..., float], sensitive_columns: Any) -> Cal
     --------
     >>> from sklearn.model_selection import GridSearchCV
     >>> from fairproj import FairProjClassifier
-    >>> from fairproj.metrics import equal_opportunity_difference, make_gap_scorer
+    >>> from fairproj.metrics import make_gap_scorer
     >>> search = GridSearchCV(
     ...     FairProjClassifier(sensitive_columns="sex"),
     ...     {"epsilon": [0.05, 0.1, 0.2]},
-    ...     scoring=make_gap_scorer(equal_opportunity_difference, "sex"),
+    ...     scoring=make_gap_scorer("equal_opportunity", "sex"),
     ... )
     """
+    name = find_statistic(metric, "metric").name if isinstance(metric, str) else None
 
     def scorer(estimator: Any, X: Any, y: Any) -> float:
         _, groups, *_ = split_sensitive_columns(X, sensitive_columns)
-        return -metric(y, estimator.predict(X), sensitive_features=groups)
+        predicted = estimator.predict(X)
+        if name is not None:
+            return -gap_difference(y, predicted, sensitive_features=groups, statistic=name)
+        return -float(metric(y, predicted, sensitive_features=groups))
 
     return scorer

@@ -1,7 +1,7 @@
-"""Other people's methods as ordinary scikit-learn classifiers, to compare with.
+"""Other methods of fair classification as scikit-learn classifiers, for comparison.
 
-Each takes ``fit(X, y, *, sensitive_features)`` like `FairProjClassifier`. Two come from fairlearn;
-the others are own versions, and their docstrings say after what they were written. AdaBoost itself
+Each takes ``fit(X, y, *, sensitive_features=None)`` like `FairProjClassifier`. Two come from
+fairlearn; the others are our versions of published code, named in their docstrings. AdaBoost itself
 is ``FairProjClassifier(None)`` or scikit-learn's.
 """
 

@@ -1,21 +1,29 @@
-"""AdaFair: boosting that raises the cost of mistakes on the group that fares worse so far."""
+"""AdaFair: boosting that raises the cost of mistakes on the group with the lower rate so far."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from fairproj.data.checks import Array, Codes, check_labels
-from fairproj.baselines._wrapper import Wrapper, two_groups
+from fairproj.baselines._wrapper import Wrapper, check_two_groups
+from fairproj.constraints import Rate
+from fairproj.data.cells import CellCounts
+from fairproj.data.sample import Sample
+from fairproj.data.types import Array
+
+_BY_LABEL = (
+    Rate("true_negative_rate", "negative", "correct"),
+    Rate("true_positive_rate", "positive", "correct"),
+)
 
 
 class AdaFair(Wrapper):
-    """Cumulative fairness adaptive boosting: own version of AdaFair (Iosifidis & Ntoutsi 2019).
+    """Cumulative fairness adaptive boosting: our version of AdaFair (Iosifidis & Ntoutsi 2019).
 
     Each round fits a learner h on weights D, with vote a = log((1 - error) / error). The ensemble
     so far then has true-positive and true-negative rates by group. A row whose label's rate is the
@@ -26,7 +34,7 @@ class AdaFair(Wrapper):
 
     Of all rounds but the first, the one with the least ``c BER + (1 - c) ER + |dTPR| + |dTNR|`` on
     the training rows is kept (ER: error rate; BER: mean of the two classes' error rates). Written
-    after the published code (github.com/iosifidisvasileios/AdaFair), with one slip there mended:
+    after the published code (github.com/iosifidisvasileios/AdaFair), with one mistake corrected:
     costs of negatives follow the sign of dTNR, not of dTPR.
 
     Parameters
@@ -34,8 +42,21 @@ class AdaFair(Wrapper):
     estimator : scikit-learn classifier, optional
         Any that takes ``sample_weight`` and has ``predict_proba``; by default a stump.
     n_estimators : int, default=100
+        The most rounds.
     c : float, default=1.0
-        1 weighs both classes alike when the rounds are chosen, 0 every row.
+        Weight of the balanced error rate against the plain one, when the round is chosen.
+
+    Attributes
+    ----------
+    estimators_ : list of scikit-learn classifiers
+    estimator_weights_ : array of shape (n_rounds,)
+        Their votes.
+    n_rounds_ : int
+        Number of rounds that are kept.
+    classes_ : array of shape (2,)
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where X had names.
     """
 
     def __init__(self, estimator: Any = None, n_estimators: int = 100, *, c: float = 1.0) -> None:
@@ -43,70 +64,84 @@ class AdaFair(Wrapper):
         self.n_estimators = n_estimators
         self.c = c
 
-    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> AdaFair:
+    def _default_estimator(self) -> DecisionTreeClassifier:
+        return DecisionTreeClassifier(max_depth=1, random_state=0)
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any = None) -> Self:
+        """Train on X, y and the rows' groups.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            Two classes of any kind.
+        sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
+            Two groups; None means one, and all costs are zero.
+
+        Returns
+        -------
+        self
+        """
         if not self.n_estimators >= 1:
             raise ValueError(f"n_estimators must be 1 or more, got {self.n_estimators!r}")
-        y, self.classes_ = check_labels(y)
-        groups = two_groups(sensitive_features, len(y), "AdaFair")
-        learner = DecisionTreeClassifier(max_depth=1, random_state=0)
-        learner = learner if self.estimator is None else self.estimator
-        weight, margin = np.full(len(y), 1 / len(y)), np.zeros(len(y))
-        learners: list[Any] = []
-        votes: list[float] = []
-        scores: list[float] = []
-        for t in range(self.n_estimators):
-            fitted = clone(learner).fit(X, y, sample_weight=weight)
-            share = fitted.predict_proba(X)[:, 1]
-            h = np.where(share > 0.5, 1.0, -1.0)
-            wrong = h != y
-            error = float(weight[wrong].sum())
-            if error >= 0.5 and learners:
-                break
-            votes.append(float(np.log((1 - max(error, 1e-16)) / max(error, 1e-16))))
-            learners.append(fitted)
-            margin += votes[-1] * h
-            right = rates_by_group(y, np.where(margin > 0, 1.0, -1.0), groups)
-            scores.append(self._score(y, margin, right) if t else np.inf)
-            if not 0 < error < 0.5:
-                break
-            cost = fairness_costs(y, groups, right) if t else np.zeros(len(y))
-            confidence = np.maximum(share, 1 - share)
-            weight[wrong] *= ((1 + cost) * np.exp(votes[-1] * confidence))[wrong]
-            weight /= weight.sum()
+        sample = self._prepare(X, y, sensitive_features)
+        check_two_groups(sample, "AdaFair")
+        learners, votes, scores = zip(*self._rounds(sample), strict=True)
         self.n_rounds_ = int(np.argmin(scores)) + 1
-        self.estimators_ = learners[: self.n_rounds_]
+        self.estimators_ = list(learners[: self.n_rounds_])
         self.estimator_weights_ = np.array(votes[: self.n_rounds_])
         return self
 
-    def _score(self, y: Array, margin: Array, right: Array) -> float:
-        predicted = np.where(margin > 0, 1.0, -1.0)
-        by_class = [np.mean(predicted[y == label] != label) for label in (-1, 1)]
-        balanced, plain = np.mean(by_class), np.mean(predicted != y)
-        gaps = np.abs(right[0] - right[1]).sum()
+    def _rounds(self, sample: Sample) -> Iterator[tuple[Any, float, float]]:
+        """The learner, vote and score of each round."""
+        y = sample.y
+        weight, margin = np.full(len(y), 1 / len(y)), np.zeros(len(y))
+        for t in range(self.n_estimators):
+            learner = self._inner().fit(sample.X, y, sample_weight=weight)
+            share = learner.predict_proba(sample.X)[:, 1]
+            h = np.where(share > 0.5, 1.0, -1.0)
+            wrong = h != y
+            error = float(weight[wrong].sum())
+            if error >= 0.5 and t:
+                return
+            vote = float(np.log((1 - max(error, 1e-16)) / max(error, 1e-16)))
+            margin += vote * h
+            counts = CellCounts.of_rows(y > 0, margin > 0, sample.groups)
+            yield learner, vote, self._score(counts) if t else np.inf
+            if not 0 < error < 0.5:
+                return
+            cost = fairness_costs(sample, counts) if t else np.zeros(len(y))
+            confidence = np.maximum(share, 1 - share)
+            weight[wrong] *= ((1 + cost) * np.exp(vote * confidence))[wrong]
+            weight /= weight.sum()
+
+    def _score(self, counts: CellCounts) -> float:
+        wrong, size = (counts.size - counts.correct).sum(axis=0), counts.size.sum(axis=0)
+        balanced, plain = np.mean(wrong / size), wrong.sum() / size.sum()
+        gaps = np.ptp(rates_by_label(counts), axis=0).sum()
         return float(self.c * balanced + (1 - self.c) * plain + gaps)
 
     def decision_function(self, X: Any) -> Array:
+        """The sum of the votes; above zero means ``classes_[1]``."""
         check_is_fitted(self)
-        margin = np.zeros(len(X))
+        X = self._check_features(X, reset=False)
+        margin = np.zeros(_num_samples(X))
         for learner, vote in zip(self.estimators_, self.estimator_weights_, strict=True):
             margin += vote * np.where(learner.predict_proba(X)[:, 1] > 0.5, 1.0, -1.0)
         return margin
 
     def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
         return self._labels(self.decision_function(X) > 0)
 
 
-def rates_by_group(y: Array, predicted: Array, groups: Codes) -> Array:
-    """Share predicted right of each group (row) and label -1, +1 (column); 0 where it has none."""
-    cell = 2 * groups + (y > 0)
-    count = np.bincount(cell, minlength=4)
-    right = np.bincount(cell, predicted == y, minlength=4)
-    rates: Array = (right / np.maximum(count, 1)).reshape(2, 2)
-    return rates
+def rates_by_label(counts: CellCounts) -> Array:
+    """Share predicted right of each group (row) and label (column); 0 where it has no rows."""
+    return np.nan_to_num(np.column_stack([rate.values(counts) for rate in _BY_LABEL]))
 
 
-def fairness_costs(y: Array, groups: Codes, right: Array) -> Array:
+def fairness_costs(sample: Sample, counts: CellCounts) -> Array:
     """u_i: how far the group's rate lies below the other group's, for the row's label."""
-    below = np.maximum(right[::-1] - right, 0.0)
-    cost: Array = below[groups, (y > 0).astype(np.intp)]
+    rates = rates_by_label(counts)
+    cost: Array = (rates.max(axis=0) - rates).ravel()[sample.cells.index]
     return cost

@@ -58,14 +58,13 @@ def finish_closed_loop(run: Run, watched: WatchedRates, monitor: Monitor) -> Out
         events=tuple(watched.events),
         watched=tuple(watched.names),
         kept=len(run.rounds),
+        certified=run.loss.certified,
     )
     choice = Choice(len(history), True)
     if watched.comparable:
         counts = CellCounts.of_cells(watched.cells, monitor.size, monitor.size)
         accuracy = history.columns["accuracy"]
-        choice = choose_round(
-            history.by_event(), run.limits, accuracy, counts.constant_accuracy
-        )
+        choice = choose_round(history.by_event(), run.limits, accuracy, counts.constant_accuracy)
     history = replace(history, kept=choice.kept)
     last: Any = run.rounds[choice.kept - 1].observed
     certificate = certify_gap(
@@ -80,6 +79,7 @@ def finish_closed_loop(run: Run, watched: WatchedRates, monitor: Monitor) -> Out
         train_error=last.train_error,
         learning_rate=run.learning_rate,
         watched_on=monitor.name,
+        certified=run.loss.certified,
         stop=run.reason.sentence,
     )
     return Outcome(_ensemble(run, choice.kept), history, certificate)

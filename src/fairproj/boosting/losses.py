@@ -125,12 +125,13 @@ class ExponentialLoss:
         chunk_rows = max(CHUNK_ROWS, 8 * n_cells)  # a chunk's sums are of the size of the cells
         self._parity = (np.arange(min(chunk_rows, len(y))) % 2).astype(np.uint8)
         self._chunks = RowChunks(len(y), chunk_rows)
-        self._log_s = np.log(weight) if (weight != 1).any() else np.zeros(1)
+        self._log_s = np.log(weight) if (weight != 1).any() else None
         # y f, added up in the order of the model's own sum.
         self._agreed = np.zeros(len(y)) if margin is None else y * margin
         self._weight_total = float(self._reduction.sum(np.array([weight.sum()]))[0])
         log_cell = np.full(n_cells, -np.inf)
-        np.maximum.at(log_cell, index, self._log_s - self._agreed)
+        log_s = 0.0 if self._log_s is None else self._log_s
+        np.maximum.at(log_cell, index, log_s - self._agreed)
         self._log_cell = self._reduction.max(log_cell)
         self._relative = np.empty(len(y))  # s_i exp(-y_i f(x_i) - log_cell)
         self._agreement = np.empty(len(y), dtype=self._y.dtype)  # y h of the last learner
@@ -158,11 +159,12 @@ class ExponentialLoss:
             relative = self._relative[rows]
             np.take(self._log_cell, self._index[rows], out=relative, mode="clip")
             relative += self._agreed[rows]
-            np.subtract(self._log_s[rows] if len(self._log_s) > 1 else 0.0, relative, out=relative)
+            np.subtract(0.0 if self._log_s is None else self._log_s[rows], relative, out=relative)
             np.exp(relative, out=relative)
             return self._bincount(self._doubled[rows] + self._parity[: len(relative)], relative)
 
-        return self._sum(part).sum(axis=1)
+        totals: Array = self._sum(part).sum(axis=1)
+        return totals
 
     def _bincount(self, places: NDArray[Any], values: Array) -> Array:
         return np.asarray(np.bincount(places, values, 2 * self._n_cells), dtype=float)

@@ -32,11 +32,11 @@ def make_moments(constraints: Any, cells: Cells) -> Moments:
     """Resolve the ``constraints`` parameter: a name, a `Constraint`, an (n_rows, K) array, None."""
     constraint = find_constraint(constraints)
     if constraint is None:
-        return _without_empty(cells.index, np.zeros((len(cells), 0)), [])
+        return _without_empty(cells, np.zeros((len(cells), 0)), [])
     if isinstance(constraint, Constraint):
         check_cells(constraint, cells)
         _warn_of_small_cells(constraint, cells)
-        return _without_empty(cells.index, constraint.features(cells), constraint.names(cells))
+        return _without_empty(cells, constraint.features(cells), constraint.names(cells))
     return _moments_of_array(constraint, len(cells.index))
 
 
@@ -104,7 +104,7 @@ def _warn_of_small_cells(constraint: Constraint, cells: Cells) -> None:
         )
 
 
-def _without_empty(index: Codes, features: Array, names: list[str]) -> Moments:
-    present = np.bincount(index, minlength=len(features)) > 0
+def _without_empty(cells: Cells, features: Array, names: list[str]) -> Moments:
+    present = cells.counts > 0
     renumbered = np.cumsum(present) - 1
-    return Moments(renumbered[index].astype(np.intp), features[present], names)
+    return Moments(renumbered[cells.index].astype(np.intp), features[present], names)

@@ -12,7 +12,6 @@ from fairproj.boosting.moments import check_cells
 from fairproj.constraints import Constraint, Rate, find_constraint, statistic_names
 from fairproj.data.cells import CellCounts, Cells
 from fairproj.data.checks import listing
-from fairproj.data.reduction import LocalReduction, Reduction
 from fairproj.data.sample import Sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
@@ -98,8 +97,8 @@ class TrainingRows:
 
     name = "training rows"
 
-    def __init__(self, cells: Cells, weight: Array, reduction: Reduction | None = None) -> None:
-        self.size = (reduction or LocalReduction()).sum(cells.total(weight))
+    def __init__(self, cells: Cells, weight: Array) -> None:
+        self.size = cells.total(weight)
         self._present = np.flatnonzero(self.size > 0)
 
     def update(self, fitted: Fitted, vote: float, loss: Loss) -> Array:
@@ -113,19 +112,16 @@ class HeldOutRows:
 
     name = "held-out rows"
 
-    def __init__(
-        self, y: Array, weight: Array, cells: Cells, reduction: Reduction | None = None
-    ) -> None:
+    def __init__(self, y: Array, weight: Array, cells: Cells) -> None:
         self._positive, self._weight, self._cells = y > 0, weight, cells
-        self._reduction = reduction or LocalReduction()
         self._margin = np.zeros(len(y))
-        self.size = self._reduction.sum(cells.total(weight))
+        self.size = cells.total(weight)
 
     def update(self, fitted: Fitted, vote: float, loss: Loss) -> Array:
         assert fitted.held_out is not None
         self._margin += vote * fitted.held_out
         correct = (self._margin > TIE) == self._positive
-        return self._reduction.sum(self._cells.total(self._weight * correct))
+        return self._cells.total(self._weight * correct)
 
 
 def make_monitor(watched: WatchedRates, sample: Sample, held_out: Sample | None) -> Monitor:
@@ -150,7 +146,9 @@ def _check_held_out(watched: WatchedRates, cells: Cells) -> None:
 
 
 def _warn_of_few_rows(watched: WatchedRates, cells: Cells) -> None:
-    """Name groups whose rates are mostly noise."""
+    """Name groups whose rates are mostly noise, where there are groups to compare."""
+    if not watched.comparable:
+        return
     few = [
         f"{cells.group_names[g]}, {rate}: {rows[g]:.0f}"
         for rate, rows in _rows(watched, cells).items()

@@ -115,7 +115,7 @@ class ClosedLoop:
             tilt_cost=self._tilt_cost,
             log_tilted_loss=log_tilted,
             accuracy=counts.accuracy,
-            rates=tuple(rates.ravel().tolist()),
+            rates=tuple(None if np.isnan(rate) else rate for rate in rates.ravel().tolist()),
             tilt=tuple(self._mu.ravel().tolist()),
             least_log_tilt=float(self._log_b.min()),
             train_error=loss.train_error(),

@@ -1,4 +1,4 @@
-"""The record of a run: one `Round` after the other, the reason it ended, and all of it as a table."""
+"""The record of a run: its rounds, the reason it ended, and all of it as a table."""
 
 from __future__ import annotations
 
@@ -150,6 +150,8 @@ class History:
         Of `FairBoostClassifier`: the rates that must be alike, and their names by group.
     kept : int, optional
         Of `FairBoostClassifier`: the model has the first so many of the rounds.
+    certified : bool
+        Whether the loss has proved bounds; without, columns of bounds are NaN.
     """
 
     rounds: tuple[Round, ...]
@@ -160,6 +162,7 @@ class History:
     events: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
     kept: int | None = None
+    certified: bool = True
 
     @property
     def n_kept(self) -> int:
@@ -203,8 +206,11 @@ class History:
         columns["gap"] = self.by_event().max(axis=1, initial=0.0)
         columns["tilted_loss"] = np.exp(columns["log_tilted_loss"])
         edges = np.array([record.edge_w for record in self.rounds])
-        log_bound = log_tilted_bound(edges, columns["tilt_cost"], self.learning_rate)
-        return columns | {"bound_tilted": np.exp(log_bound)}
+        with np.errstate(over="ignore"):
+            log_bound = log_tilted_bound(edges, columns["tilt_cost"], self.learning_rate)
+            bound = np.minimum(np.exp(log_bound), np.finfo(float).max)  # JSON has no infinity
+        bound = bound if self.certified else np.full(len(self), np.nan)
+        return columns | {"bound_tilted": bound}
 
     def by_event(self) -> Array:
         """Gaps of the predictions, of shape (n_rounds, n_events)."""

@@ -1,23 +1,19 @@
-"""The command line: parse, call, print; nothing else. The only place that imports typer."""
+"""The command line. No other part of the package imports typer."""
 
 from __future__ import annotations
 
-from fairproj.cli import (  # noqa: F401 - each adds its command
-    _audit,
-    _demo,
-    _export,
-    _frontier,
-    _info,
-    _predict,
-    _report,
-    _reproduce,
-    _train,
-)
-from fairproj.cli._common import app
+from fairproj.cli._app import app
+from fairproj.cli._audit import audit
+from fairproj.cli._demo import demo
+from fairproj.cli._export import export
+from fairproj.cli._frontier import frontier
+from fairproj.cli._info import info
+from fairproj.cli._predict import predict
+from fairproj.cli._report import report
+from fairproj.cli._reproduce import reproduce
+from fairproj.cli._train import train
 
 __all__ = ["app"]
 
-_ORDER = ("demo", "train", "audit", "report", "predict", "frontier", "info", "export", "reproduce")
-app.registered_commands.sort(
-    key=lambda command: _ORDER.index(command.callback.__name__)  # type: ignore[union-attr]
-)
+for command in (demo, train, audit, report, predict, frontier, info, export, reproduce):
+    app.command()(command)

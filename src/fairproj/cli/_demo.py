@@ -1,4 +1,4 @@
-"""``fairproj demo``: everything once, on data that come with the package."""
+"""``fairproj demo``: train and report on data that come with the package."""
 
 from __future__ import annotations
 
@@ -12,25 +12,14 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
-from fairproj.io.atomic import whole
-from fairproj.cli._common import (
-    AsJson,
-    Force,
-    app,
-    as_typed,
-    in_a_sentence,
-    print_json,
-    refuse_to_overwrite,
-    say,
-)
+from fairproj.cli._app import AsJson, Force, app, report_errors, use_arguments
+from fairproj.cli._console import print_json, print_line
+from fairproj.cli._files import check_outputs
 from fairproj.datasets import load_adult
+from fairproj.io.atomic import atomic_path
 
 
-@app.command(
-    help="Train on Adult, audit, and write a report: into the folder fairproj-demo.",
-    short_help="Everything once, on Adult.",
-)
-@in_a_sentence
+@report_errors
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to.")] = Path(
         "fairproj-demo"
@@ -38,44 +27,45 @@ def demo(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
+    """Train a model on the Adult data, audit it and write a report.
+
+    Everything is written to the folder fairproj-demo, or the one that --output names.
+    """
     data, model, page = (output / name for name in ("adult.csv", "model.fairproj", "report.html"))
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(
-            f"{output} cannot be made a folder: {error.strerror}; name another"
+            f"the folder {output} cannot be created: {error.strerror}; name another"
         ) from None
-    refuse_to_overwrite([data, model, page], force)
-    adult = load_adult()
-    with whole(data) as partial:
-        adult.frame.to_csv(partial, index=False)
-    asked = ["--label", "income", "--sensitive", "sex", "--drop", "fnlwgt", "--epsilon", "0.05"]
-    told = {}
-    for line in (
-        ["train", str(data), *asked, "-o", str(model)],
-        ["report", str(model), str(data), "-o", str(page)],
-    ):
-        again = [*line, "--force"] if force else line
-        if as_json:
-            told[line[0]] = json.loads(_printed([*again, "--json"]))
-            continue
-        say(f"$ {shlex.join(['fairproj', *again])}")
-        _run(again)
-        say()
+    check_outputs([data, model, page], force=force)
+    with atomic_path(data) as partial:
+        load_adult().frame.to_csv(partial, index=False)
+    options = ["--label", "income", "--sensitive", "sex", "--drop", "fnlwgt", "--max-gap", "0.05"]
+    commands = [
+        ["train", str(data), *options, "-o", str(model)],
+        ["report", str(model), str(data), "--frontier", "-o", str(page)],
+    ]
+    if force:
+        commands = [[*command, "--force"] for command in commands]
     if as_json:
-        print_json(told)
-    else:
-        say(f"Open {page} in a browser.")
+        print_json({command[0]: json.loads(_capture([*command, "--json"])) for command in commands})
+        return
+    for command in commands:
+        print_line(f"$ {shlex.join(['fairproj', *command])}")
+        _run(command)
+        print_line()
+    print_line(f"Open {page} in a browser.")
 
 
-def _run(line: list[str]) -> None:
-    with as_typed(line):
-        code = get_command(app).main(line, standalone_mode=False)
+def _run(arguments: list[str]) -> None:
+    with use_arguments(arguments):
+        code = get_command(app).main(arguments, standalone_mode=False)
     if code:
         raise typer.Exit(code)
 
 
-def _printed(line: list[str]) -> str:
+def _capture(arguments: list[str]) -> str:
     with redirect_stdout(io.StringIO()) as printed:
-        _run(line)
+        _run(arguments)
     return printed.getvalue()

@@ -8,45 +8,36 @@ from typing import Annotated
 
 import typer
 
+from fairproj.cli._app import AsJson, Force, report_errors
+from fairproj.cli._console import print_json, print_line
+from fairproj.cli._files import ModelPath, Trust, check_outputs, open_model
 from fairproj.io import exports
-from fairproj.cli._common import (
-    AsJson,
-    Force,
-    app,
-    in_a_sentence,
-    print_json,
-    refuse_to_overwrite,
-    say,
-)
-from fairproj.cli._model import ModelFile, Trust, open_model
 
 
-class Target(Enum):
+class Format(Enum):
     lightgbm = "lightgbm"
     onnx = "onnx"
 
 
-@app.command(
-    help="Write the model for other programs: LightGBM's own text, or ONNX.\n\n"
-    "fairproj export model.fairproj --to onnx -o model.onnx",
-    short_help="LightGBM's text, or ONNX.",
-)
-@in_a_sentence
+_WRITERS = {Format.lightgbm: exports.to_lightgbm, Format.onnx: exports.to_onnx}
+
+
+@report_errors
 def export(
-    model: ModelFile,
+    model: ModelPath,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    to: Annotated[Target, typer.Option(help="The format.")] = Target.lightgbm,
+    to: Annotated[Format, typer.Option(help="The format.")] = Format.lightgbm,
     trust: Trust = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([output], force, [model])
-    found = open_model(model, trust)
-    if to is Target.onnx:
-        exports.to_onnx(found, output)
-    else:
-        exports.to_lightgbm(found, output)
+    """Write a model for other programs, as LightGBM text or ONNX.
+
+    fairproj export model.fairproj --to onnx -o model.onnx
+    """
+    check_outputs([output], force=force, inputs=[model])
+    _WRITERS[to](open_model(model, trust), output)
     if as_json:
         print_json({"written": str(output), "format": to.value})
     else:
-        say(f"Written: {output}")
+        print_line(f"Written: {output}")

@@ -1,137 +1,136 @@
-"""``fairproj frontier``: what a smaller gap costs."""
+"""``fairproj frontier``: what a smaller gap costs in accuracy."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from sklearn.base import clone
 
-from fairproj import FairProjClassifier
-from fairproj.io.atomic import whole, write
-from fairproj.report.plots import matplotlib
+from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.cli import _rows
-from fairproj.cli._common import (
-    AsJson,
-    Force,
-    Jobs,
-    app,
-    in_a_sentence,
-    print_json,
-    refuse_to_overwrite,
-    say,
-    show_table,
-)
-from fairproj.cli._rows import Question, Rows, read_rows
-from fairproj.cli._train import Gap
-from fairproj.report import frontier_content
-from fairproj.report._summary import WAYS
+from fairproj.cli._app import AsJson, Force, Jobs, report_errors, statistic_option
+from fairproj.cli._console import print_json, print_line, show_table
+from fairproj.cli._files import DataPath, check_outputs
+from fairproj.cli._rows import Rows, Task, read_rows
+from fairproj.io.atomic import atomic_path, write_text
+from fairproj.io.figures import matplotlib
+from fairproj.report import METHODS, frontier_content
 from fairproj.selection import Frontier, fairness_frontier
 
 
-@app.command(
-    help="Fit along epsilon with cross-validation: what a smaller gap costs in accuracy.\n\n"
-    "fairproj frontier adult.csv --label income --sensitive sex -o frontier.png",
-    short_help="What a smaller gap costs.",
-)
-@in_a_sentence
+@report_errors
 def frontier(
-    data: Annotated[Path, typer.Argument(help="CSV, Parquet, Feather or Arrow.")],
+    data: DataPath,
     label: _rows.Label,
     sensitive: _rows.Sensitive,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A .png or .svg picture, or a .csv of every fit."),
+        typer.Option("--output", "-o", help="A .png or .svg figure, or a .csv of all fits."),
     ] = None,
-    metric: Annotated[Gap, typer.Option(help="The gap.")] = Gap.equal_opportunity,
-    epsilons: Annotated[
-        str, typer.Option(help="Values to try, with commas between.")
+    metric: Annotated[
+        str, statistic_option("The gap to constrain and to measure.")
+    ] = "equal_opportunity",
+    values: Annotated[
+        str,
+        typer.Option(
+            help="Values to try, separated by commas: of max_gap for FairBoost, of epsilon for the "
+            "paper."
+        ),
     ] = "0.01,0.02,0.05,0.1,0.2,0.3",
-    folds: Annotated[int, typer.Option(min=2)] = 5,
+    folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5,
     positive: _rows.Positive = None,
     drop: _rows.Drop = None,
     use_sensitive: _rows.UseSensitive = False,
-    rounds: Annotated[int, typer.Option(help="The most rounds of boosting.", min=1)] = 100,
-    depth: Annotated[int | None, typer.Option(help="Depth of the trees.", min=1)] = None,
+    rounds: Annotated[int, typer.Option(help="Maximum number of boosting rounds.", min=1)] = 100,
+    depth: Annotated[
+        int | None, typer.Option(help="Depth of the trees; by default 1.", min=1)
+    ] = None,
     jobs: Jobs = -1,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([output], force, [data])
+    """Show what a smaller gap costs in accuracy.
+
+    fairproj frontier adult.csv --label income --sensitive sex -o frontier.png
+
+    Both methods are fitted along a range of targets, with cross-validation.
+    """
+    check_outputs([output], force=force, inputs=[data])
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".csv"):
-        raise ValueError(f"{output} has a name of unknown kind; name a .png, .svg or .csv file")
-    rows = read_rows(data, Question(label, sensitive, positive, drop, use_sensitive))
-    template = FairProjClassifier(
-        metric.constraint, n_estimators=rounds, max_depth=depth, pos_label=rows.positive
-    )
-    found = both_ways(template, rows, _values(epsilons), folds, jobs, as_json)
-    content = frontier_content(found, metric.value)
+        raise ValueError(f"{output} has an unknown suffix; name a .png, .svg or .csv file")
+    numbers = _parse_values(values)
+    rows = read_rows(data, Task(label, sensitive, positive, drop, use_sensitive))
+    estimators = [
+        estimator(metric, n_estimators=rounds, max_depth=depth, pos_label=rows.positive)
+        for estimator in (FairBoostClassifier, FairProjClassifier)
+    ]
+    frontiers = fit_frontiers(estimators, rows, numbers, folds, jobs, verbose=not as_json)
+    content = frontier_content(frontiers, metric)
     if as_json:
         print_json(content)
     else:
         _show(content)
     if output is not None:
-        _write(found, metric.value, output)
+        _write(frontiers, metric, output)
         if not as_json:
-            say(f"Written: {output}")
+            print_line(f"Written: {output}")
 
 
-def both_ways(
-    template: FairProjClassifier,
+def fit_frontiers(
+    estimators: Sequence[Any],
     rows: Rows,
-    epsilons: list[float],
+    values: list[float],
     folds: int,
     jobs: int,
-    quiet: bool,
+    *,
+    verbose: bool,
 ) -> list[Frontier]:
-    """The frontiers of both ways to enforce; an interrupt ends the command, with nothing half."""
-    found = []
-    for way, name in WAYS.items():
+    """The frontier of each estimator; an interrupt ends the command without any of them."""
+    frontiers = []
+    for estimator in estimators:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="interrupted")
-            one = fairness_frontier(
-                clone(template).set_params(enforce=way),
+            frontier = fairness_frontier(
+                estimator,
                 rows.X,
                 rows.y,
                 sensitive_features=rows.groups,
-                epsilons=epsilons,
+                param_values=values,
                 cv=folds,
-                name=name,
+                name=METHODS[type(estimator).__name__],
                 n_jobs=jobs,
-                verbose=not quiet,
+                verbose=verbose,
             )
-        if len(one.fits) < len(set(epsilons)) * folds:
+        if len(frontier.fits) < len(set(values)) * folds:
             raise KeyboardInterrupt
-        found.append(one)
-    return found
+        frontiers.append(frontier)
+    return frontiers
 
 
-def _values(text: str) -> list[float]:
+def _parse_values(text: str) -> list[float]:
     try:
         return [float(value) for value in text.split(",")]
     except ValueError:
         raise ValueError(
-            f"--epsilons {text} must be numbers with commas between, such as 0.01,0.05,0.1"
+            f"--values {text} must be numbers separated by commas, such as 0.01,0.05,0.1"
         ) from None
 
 
 def _show(content: dict[str, Any]) -> None:
-    def with_error(point: dict[str, Any], name: str) -> str:
-        error = point[f"{name}_se"]
-        return f"{point[name]:.3f}" + ("" if error is None else f" ± {error:.3f}")
-
     show_table(
         f"Accuracy and {content['gap_name']}",
-        ["what epsilon bounds", "epsilon", "accuracy", "gap", "best of its kind"],
+        ["method", "parameter", "value", "accuracy", "gap", "not dominated"],
         [
             [
                 point["series"],
+                point["parameter"],
                 f"{point['value']:g}",
-                with_error(point, "score"),
-                with_error(point, "gap"),
+                _with_error(point, "score"),
+                _with_error(point, "gap"),
                 "yes" if point["best"] else "",
             ]
             for point in content["points"]
@@ -139,15 +138,27 @@ def _show(content: dict[str, Any]) -> None:
     )
 
 
-def _write(found: list[Frontier], metric: str, output: Path) -> None:
+def _with_error(point: dict[str, Any], name: str) -> str:
+    value, error = point[name], point[f"{name}_se"]
+    if value is None:
+        return "unknown"
+    return f"{value:.3f}" + ("" if error is None else f" ± {error:.3f}")
+
+
+def _write(frontiers: list[Frontier], metric: str, output: Path) -> None:
     if output.suffix.lower() == ".csv":
-        fits = [one.fits.assign(enforce=way) for way, one in zip(WAYS, found, strict=True)]
-        write(output, pd.concat(fits).to_csv(index=False))
+        tables = [
+            one.fits.rename(columns={one.parameter: "value"}).assign(
+                method=one.name, parameter=one.parameter
+            )
+            for one in frontiers
+        ]
+        write_text(output, pd.concat(tables).to_csv(index=False))
         return
     figure = matplotlib().figure.Figure(figsize=(6.4, 4.4), layout="constrained")
     ax = figure.subplots()
-    for one, marker in zip(found, "^o", strict=True):
+    for one, marker in zip(frontiers, "^o", strict=True):
         one.plot(metric, ax=ax, marker=marker)
     ax.legend()
-    with whole(output) as partial:
+    with atomic_path(output) as partial:
         figure.savefig(partial, dpi=150, format=output.suffix[1:].lower())

@@ -12,123 +12,121 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from fairproj import FairProjClassifier
-from fairproj.io.prefetch import ahead
-from fairproj.io.tables import DataFile, as_frame, write_chunks
+from fairproj.cli._app import AsJson, Force, check_jobs, report_errors
+from fairproj.cli._console import print_json, print_line
+from fairproj.cli._files import (
+    DataPath,
+    ModelPath,
+    Trust,
+    check_order,
+    check_outputs,
+    feature_names,
+    feature_types,
+    open_model,
+)
+from fairproj.cli._rows import check_kinds
 from fairproj.data.checks import listing
-from fairproj.cli._common import (
-    AsJson,
-    Force,
-    app,
-    in_a_sentence,
-    not_zero,
-    print_json,
-    refuse_to_overwrite,
-    say,
-)
-from fairproj.cli._model import ModelFile, Trust, open_model, refuse_swapped
-from fairproj.cli._record import types_of
+from fairproj.io.prefetch import prefetch
+from fairproj.io.table_types import column_kinds, to_frame
+from fairproj.io.table_writer import write_chunks
+from fairproj.io.tables import DataFile
 
-_MOST_TOLD = 8
+_MOST_COLUMNS = 8  # in the sentence about unknown values
 
 
-@app.command(
-    help="Predict the label of each row of a file, of any size: it is read in chunks.\n\n"
-    "fairproj predict model.fairproj new.parquet -o predicted.parquet --keep id\n\n"
-    "The output has the columns named by --keep, 'prediction', and 'probability' of the positive "
-    "label. A file that is there is not replaced, and a run that is stopped leaves none.",
-    short_help="Predict the rows of a file.",
-)
-@in_a_sentence
+@report_errors
 def predict(
-    model: ModelFile,
-    data: Annotated[Path, typer.Argument(help="CSV, Parquet, Feather or Arrow.")],
+    model: ModelPath,
+    data: DataPath,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A .csv, .parquet or .feather file to write.")
     ],
     keep: Annotated[
-        list[str] | None, typer.Option(help="A column to copy into the output; may be repeated.")
+        list[str] | None, typer.Option(help="A column to copy into the output. May be repeated.")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(help="Threads; -1 is one for each core.", callback=not_zero)
+        int, typer.Option(help="Number of threads; -1 for all cores.", callback=check_jobs)
     ] = -1,
     trust: Trust = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([output], force, [model, data])
-    refuse_swapped(model, data)
-    source = DataFile.of(data)
-    found = open_model(model, trust).set_params(n_jobs=jobs)
-    # Said once and of all rows, at the end; the library can only speak of a chunk.
+    """Predict the label of each row of a file of any size.
+
+    fairproj predict model.fairproj new.parquet -o predicted.parquet --keep id
+
+    The output has the columns named by --keep, 'prediction', and 'probability' of the positive
+    label. The input is read in chunks, and a run that is interrupted writes no output.
+    """
+    check_outputs([output], force=force, inputs=[model, data])
+    check_order(model, data)
+    opened = open_model(model, trust).set_params(n_jobs=jobs)
+    features = feature_names(opened, model)
+    # The library can warn about single chunks only; all unknown values are counted below.
     warnings.filterwarnings("ignore", "column .* has no value known from training")
-    unknown = Unknown()
+    unknown = UnknownValues()
     start = time.perf_counter()
-    with closing(_predicted(found, source, keep or [], unknown)) as chunks:
+    with closing(_predict_chunks(opened, features, data, keep or [], unknown)) as chunks:
         rows = write_chunks(output, chunks)
     seconds = time.perf_counter() - start
     if as_json:
-        counts = None if found.estimator is not None else unknown.counts
+        counts = None if opened.encoding_ is None else unknown.counts
         print_json({"output": str(output), "rows": rows, "seconds": seconds, "unknown": counts})
         return
-    say(f"{rows:,} rows in {seconds:.1f} s: {output}")
+    print_line(f"{rows:,} rows in {seconds:.1f} s: {output}")
     if unknown.counts:
-        say(unknown.sentence(rows))
+        print_line(unknown.sentence(rows))
 
 
-class Unknown:
-    """How many values of each column were not known from training, and one of them."""
+class UnknownValues:
+    """The number of values in each column that training did not have, with an example."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
-        self._first: dict[str, Any] = {}
+        self._examples: dict[str, Any] = {}
 
-    def add(self, values: Mapping[str, pd.Series]) -> None:
-        for name, some in values.items():
-            if len(some):
-                self.counts[name] = self.counts.get(name, 0) + len(some)
-                self._first.setdefault(name, some.iloc[:1].tolist()[0])
+    def add(self, unknown: Mapping[str, pd.Series]) -> None:
+        for name, values in unknown.items():
+            if len(values):
+                self.counts[name] = self.counts.get(name, 0) + len(values)
+                self._examples.setdefault(name, values.iloc[:1].tolist()[0])
 
     def sentence(self, rows: int) -> str:
-        most = sorted(self.counts, key=self.counts.__getitem__, reverse=True)
-        told = [
-            f"{self.counts[name]:,} of {rows:,} values of {name!r} (such as {self._first[name]!r})"
-            for name in most[:_MOST_TOLD]
+        names = sorted(self.counts, key=self.counts.__getitem__, reverse=True)
+        parts = [
+            f"{self.counts[name]:,} of {rows:,} values of {name!r} (such as "
+            f"{self._examples[name]!r})"
+            for name in names[:_MOST_COLUMNS]
         ]
-        more = (
-            f", and some of {len(most) - len(told)} columns more" if len(most) > len(told) else ""
-        )
-        return f"Not known from training, so taken as missing: {', '.join(told)}{more}."
+        if len(names) > _MOST_COLUMNS:
+            parts.append(f"and values of {len(names) - _MOST_COLUMNS} more columns")
+        return f"Unknown from training and treated as missing: {', '.join(parts)}."
 
 
-def _predicted(
-    model: FairProjClassifier, source: DataFile, keep: list[str], unknown: Unknown
+def _predict_chunks(
+    model: Any, features: list[str], path: Path, keep: list[str], unknown: UnknownValues
 ) -> Generator[Any, None, None]:
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
-        raise ValueError(
-            "the model was trained on an array without column names, so columns of a file cannot "
-            "be told; use fairproj.load and predict on an array"
-        )
     clash = sorted({"prediction", "probability"} & set(keep))
     if clash:
-        raise ValueError(f"--keep {listing(clash)} would hide a column of the output")
-    features = [str(name) for name in names]
-    wanted = list(dict.fromkeys([*features, *keep]))
+        raise ValueError(
+            f"--keep {listing(clash)} has the name of a column of the output; rename it first"
+        )
     positive = 1 if model.pos_label is None else model.classes_.tolist().index(model.pos_label)
+    types = feature_types(model, features)
 
-    def encoded(chunk: Any) -> tuple[Any, Any]:
-        frame = as_frame(chunk, features)
+    def encode(chunk: Any) -> tuple[Any, Any]:
+        if types:
+            check_kinds(path, column_kinds(chunk), features, "as they were in training")
+        frame = to_frame(chunk, features)
         matrix = model.to_matrix(frame)
-        if model.estimator is None:
-            unknown.add(model._encoder.unknown(frame, matrix))
+        unknown.add(model.unknown_values(frame, matrix))
         return chunk, matrix
 
-    # Reading and encoding go on in a thread while the trees are asked, which needs no interpreter.
-    read = map(encoded, source.chunks(wanted, types_of(model), as_is=keep))
-    for chunk, matrix in ahead(read):
-        margin = model._ensemble.margin(matrix)
-        columns = {name: chunk.column(name) for name in keep}
-        columns["prediction"] = model._labels(margin)
-        columns["probability"] = model._probabilities(margin)[:, positive]
-        yield type(chunk).from_pydict(columns)
+    # Reading and encoding run in a thread beside the trees, which do not hold the interpreter.
+    columns = list(dict.fromkeys([*features, *keep]))
+    chunks = DataFile.from_path(path).chunks(columns, types, text_columns=keep)
+    for chunk, matrix in prefetch(map(encode, chunks)):
+        labels, probabilities = model.predict_matrix(matrix)
+        output = {name: chunk.column(name) for name in keep}
+        output |= {"prediction": labels, "probability": probabilities[:, positive]}
+        yield type(chunk).from_pydict(output)

@@ -1,57 +1,155 @@
-"""What `fairproj train` notes in a model file, and what the other commands make of it.
-
-Apart because a model file may come from anywhere: of its metadata only what has the expected form
-is used.
-"""
+"""What `fairproj train` records in a model file about the data, the split and the search."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fairproj.io.tables import column_types
-from fairproj.selection.shared_fits import GAPS
-from fairproj.cli._rows import Question, Rows, split_rows
-from fairproj.report._summary import WAYS
+from fairproj.cli._rows import Rows, Task, split_rows
+from fairproj.constraints import STATISTICS
+from fairproj.io.records import RecordError, from_dict, to_dict
+from fairproj.report import METHODS
+from fairproj.selection import GapSearchCV
 
-KEY = "fairproj train"
-_LARGEST = 1e300
-_CANDIDATE = ("score", "score_se", "gap", "gap_se", "epsilon")
+_KEY = "fairproj train"
 
 
 @dataclass(frozen=True)
-class Record:
-    """The data a model was trained from, what was asked, and what was held out.
+class FileRecord:
+    """The file that a model was trained from."""
 
-    ``max_gap`` is the gap that was aimed at in the classifier's own predictions, if one was.
+    name: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The split; the checksum is that of the positions of the held-out rows."""
+
+    fraction: float
+    seed: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        _check(0 < self.fraction < 1 and 0 <= self.seed < 2**32, "held_out is out of range")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One value that a search tried; without several folds there are no standard errors."""
+
+    value: float
+    score: float
+    score_se: float | None
+    gap: float
+    gap_se: float | None
+    bound: float
+    meets: bool
+
+    def __post_init__(self) -> None:
+        drawn = (self.score, self.score_se or 0.0, self.gap, self.gap_se or 0.0)
+        _check(all(0 <= number <= 1 for number in drawn), "a candidate is out of range")
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """A search with `GapSearchCV` and its candidates."""
+
+    param_name: str
+    value: float
+    method: str
+    metric: str
+    scoring: str
+    rule: str
+    max_gap: float
+    met: bool
+    reason: str
+    candidates: list[Candidate]
+
+    def __post_init__(self) -> None:
+        _check(self.method in METHODS and self.metric in STATISTICS, "search is of unknown kind")
+
+    @classmethod
+    def from_search(cls, search: GapSearchCV) -> SearchRecord:
+        ((param_name, value),) = search.best_params_.items()
+        return cls(
+            param_name=param_name,
+            value=value,
+            method=type(search.estimator).__name__,
+            metric=str(search.metric),
+            scoring=search.scoring,
+            rule=search.selection_rule,
+            max_gap=search.max_gap,
+            met=search.met_,
+            reason=search.reason_,
+            candidates=_candidates(search, param_name),
+        )
+
+
+def _candidates(search: GapSearchCV, param_name: str) -> list[Candidate]:
+    results = search.cv_results_
+    columns = {
+        "value": np.asarray(results[f"param_{param_name}"]),
+        "score": results["mean_test_score"],
+        "score_se": _standard_errors(results["std_test_score"], search.n_splits_),
+        "gap": results["mean_test_gap"],
+        "gap_se": _standard_errors(results["std_test_gap"], search.n_splits_),
+        "bound": results["gap_bound"],
+        "meets": results["meets_gap"],
+    }
+    rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
+    return [Candidate(**dict(zip(columns, row, strict=True))) for row in rows]
+
+
+def _standard_errors(deviations: Any, n_splits: int) -> Any:
+    """Standard errors of means from standard deviations as NumPy takes them, with ddof=0.
+
+    The standard error s / sqrt(n) has s with ddof=1, which is sqrt(n / (n - 1)) times as large.
+    """
+    if n_splits == 1:
+        return [None] * len(deviations)
+    return deviations / np.sqrt(n_splits - 1)
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """The task and the data of a training run, and the split, the target and the search.
+
+    ``metric`` is the gap that was constrained, and ``max_gap`` the target for it in the model's
+    predictions, if there was one.
     """
 
-    question: Question
-    data: dict[str, Any]
+    task: Task
+    data: FileRecord
     kinds: dict[str, str]
-    held_out: dict[str, Any] | None
+    held_out: HeldOut | None
     metric: str
     max_gap: float | None
-    choice: dict[str, Any] | None
+    search: SearchRecord | None
     command: str
 
-    def to_metadata(self) -> dict[str, Any]:
-        return {KEY: asdict(self)}
+    def __post_init__(self) -> None:
+        _check(self.metric in STATISTICS, f"metric {self.metric!r} is unknown")
+        _check(0 <= (self.max_gap or 0) <= 1, "max_gap must lie between 0 and 1")
+        _check(len(self.task.sensitive) > 0, "task.sensitive is empty")
 
-    def is_about(self, metric: str, asked: Question) -> bool:
+    def to_metadata(self) -> dict[str, Any]:
+        return {_KEY: to_dict(self)}
+
+    def matches(self, metric: str, task: Task) -> bool:
         """Whether training was for this gap, between these groups, of this label."""
-        ours = self.question
-        same_groups = set(asked.sensitive) == set(ours.sensitive)  # crossed in any order
-        return same_groups and (metric, asked.label) == (self.metric, ours.label)
+        same_groups = set(task.sensitive) == set(self.task.sensitive)  # crossed in any order
+        return same_groups and (metric, task.label) == (self.metric, self.task.label)
 
     def is_file(self, rows: Rows) -> bool:
-        """Whether these rows are from the file the model was trained from."""
-        return bool(self.data.get("sha256") == rows.sha256)
+        """Whether these rows are from the file that the model was trained from."""
+        return self.data.sha256 == rows.sha256
 
     def unseen(self, rows: Rows) -> Rows:
-        """Of the file the model was trained from, the rows that were held out; else all rows."""
+        """The held-out rows, if this is the file that the model was trained from; else all rows."""
         if not self.is_file(rows):
             return rows
         if self.held_out is None:
@@ -59,102 +157,27 @@ class Record:
         return self._split(rows, self.held_out)[1]
 
     def trained_on(self, rows: Rows) -> Rows:
-        """Of all rows of the file the model was trained from, those it was trained on."""
+        """The rows that the model was trained on, out of all rows of its file."""
         return rows if self.held_out is None else self._split(rows, self.held_out)[0]
 
-    def _split(self, rows: Rows, held_out: dict[str, Any]) -> tuple[Rows, Rows]:
-        fraction, seed = float(held_out["fraction"]), int(held_out["seed"])
-        train, test, digest = split_rows(rows, self.question, fraction, seed)
-        if digest != held_out["sha256"]:
+    def _split(self, rows: Rows, held_out: HeldOut) -> tuple[Rows, Rows]:
+        train, test, digest = split_rows(rows, self.task, held_out.fraction, held_out.seed)
+        if digest != held_out.sha256:
             raise ValueError(
-                "the rows held out from training cannot be told any more: this version of "
-                "scikit-learn splits otherwise; audit on a file of rows the model has not seen"
+                "the rows held out from training cannot be found again, because this version of "
+                "scikit-learn splits differently; audit on a file of rows the model has not seen"
             )
         return train, test
 
 
-def record_of(model: Any) -> Record | None:
-    """What is noted in the model's metadata; None where it is not, or not in the expected form."""
-    found: Any = getattr(model, "metadata_", {}).get(KEY)
-    if not _is_dict(found, Record) or not _is_dict(found["question"], Question):
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def read_record(model: Any) -> TrainingRecord | None:
+    """The record in a model's metadata; None if there is none, or one of another form."""
+    try:
+        return from_dict(model.metadata_.get(_KEY), TrainingRecord)
+    except RecordError:
         return None
-    record = Record(**{**found, "question": Question(**found["question"])})
-    return record if _is_right(record) else None
-
-
-def _is_dict(found: Any, kind: Any) -> bool:
-    return isinstance(found, dict) and set(found) == {field.name for field in fields(kind)}
-
-
-def _is_right(record: Record) -> bool:
-    asked, data, choice = record.question, record.data, record.choice
-    return (
-        isinstance(asked.label, str)
-        and _are_texts(asked.sensitive)
-        and len(asked.sensitive) > 0
-        and (asked.positive is None or isinstance(asked.positive, str))
-        and (asked.dropped is None or _are_texts(asked.dropped))
-        and isinstance(asked.use_sensitive, bool)
-        and isinstance(data, dict)
-        and isinstance(data.get("name"), str)
-        and isinstance(record.kinds, dict)
-        and record.metric in GAPS
-        and (record.max_gap is None or _is_number(record.max_gap, 0, 1))
-        and isinstance(record.command, str)
-        and (record.held_out is None or _is_held_out(record.held_out))
-        and (choice is None or _is_choice(choice))
-    )
-
-
-def _are_texts(found: Any) -> bool:
-    return isinstance(found, list) and all(isinstance(text, str) for text in found)
-
-
-def _is_number(found: Any, low: float, high: float) -> bool:
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return is_number and max(low, -_LARGEST) <= found <= min(high, _LARGEST)
-
-
-def _is_held_out(found: Any) -> bool:
-    return (
-        isinstance(found, dict)
-        and set(found) == {"fraction", "seed", "sha256"}
-        and _is_number(found["fraction"], 1e-9, 1 - 1e-9)
-        and isinstance(found["seed"], int)
-        and _is_number(found["seed"], 0, 2**32 - 1)
-        and isinstance(found["sha256"], str)
-    )
-
-
-def _is_choice(found: Any) -> bool:
-    return (
-        isinstance(found, dict)
-        and found.get("enforce") in WAYS
-        and found.get("metric") in GAPS
-        and _is_number(found.get("epsilon"), 0, np.inf)
-        and all(isinstance(found.get(name), str) for name in ("scoring", "reason", "rule"))
-        and isinstance(found.get("table"), list)
-        and all(map(_is_candidate, found["table"]))
-    )
-
-
-def _is_candidate(row: Any) -> bool:
-    """A line of a chooser's table; standard errors may be missing."""
-    return (
-        isinstance(row, dict)
-        and row.get("enforce") in WAYS
-        and all(
-            _is_number(row.get(name), -np.inf, np.inf)
-            or (name.endswith("_se") and row.get(name) is None)
-            for name in _CANDIDATE
-        )
-    )
-
-
-def types_of(model: Any) -> dict[str, Any]:
-    """How to read the columns of new rows, such that they mean what they meant in training."""
-    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
-    if model.estimator is not None or not names:
-        return {}
-    encoder = model._encoder
-    return column_types(names, encoder.categories, encoder.learnt.truth_values)

@@ -1,4 +1,4 @@
-"""``fairproj report``: the page, Markdown, JSON and the model card."""
+"""``fairproj report``: a page, Markdown, JSON and a model card."""
 
 from __future__ import annotations
 
@@ -8,134 +8,156 @@ from typing import Annotated, Any
 import typer
 from sklearn.base import clone
 
-from fairproj.io.atomic import write
+from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.cli._app import AsJson, Force, Jobs, command_line, report_errors
 from fairproj.cli._audit import (
     Audited,
     Confidence,
     Files,
-    LabelIf,
     MaxGap,
     Metric,
+    OptionalLabel,
+    OptionalSensitive,
     Predictions,
-    SensitiveIf,
-    audited,
+    read_audited,
 )
-from fairproj.cli._common import (
-    AsJson,
-    Force,
-    Jobs,
-    app,
-    in_a_sentence,
-    print_json,
-    refuse_to_overwrite,
-    say,
-    typed_command,
-)
-from fairproj.cli._frontier import both_ways
-from fairproj.cli._model import Trust
-from fairproj.cli._record import types_of
-from fairproj.cli._rows import Positive, read_rows
+from fairproj.cli._console import print_json, print_line
+from fairproj.cli._files import Trust, check_outputs
+from fairproj.cli._frontier import fit_frontiers
+from fairproj.cli._rows import Positive
+from fairproj.io.atomic import write_text
+from fairproj.io.records import to_dict
 from fairproj.report import (
+    METHODS,
     Source,
     frontier_content,
-    frontier_of_choice,
     model_card,
-    summary,
+    search_content,
     write_report,
 )
-from fairproj.report._summary import WAYS
 
-EPSILONS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3]
-FOLDS = 3
+_VALUES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
+_FOLDS = 3
 
 
-@app.command(
-    help="Write a report: one page that opens offline, and the same as Markdown or JSON.\n\n"
-    "fairproj report model.fairproj adult.csv -o report.html -o report.json --card card.md\n\n"
-    "The kind of file follows from its name. For a model of fairproj train and the file it was "
-    "trained from, the frontier of accuracy and gap is drawn too (--no-frontier leaves it out).",
-    short_help="A page, Markdown, JSON, a model card.",
-)
-@in_a_sentence
+@report_errors
 def report(
     files: Files,
     output: Annotated[
-        list[Path], typer.Option("--output", "-o", help="A .html, .md or .json file to write.")
+        list[Path],
+        typer.Option(
+            "--output", "-o", help="A .html, .md or .json file to write. May be repeated."
+        ),
     ],
-    card: Annotated[Path | None, typer.Option(help="A model card to write, in Markdown.")] = None,
+    card: Annotated[
+        Path | None, typer.Option(help="A Markdown file to write a model card to.")
+    ] = None,
     predictions: Predictions = None,
-    label: LabelIf = None,
-    sensitive: SensitiveIf = None,
+    label: OptionalLabel = None,
+    sensitive: OptionalSensitive = None,
     positive: Positive = None,
     metric: Metric = None,
     max_gap: MaxGap = None,
     confidence: Confidence = 0.95,
     frontier: Annotated[
-        bool, typer.Option(help="Fit along epsilon, with three folds of the training rows.")
-    ] = True,
+        bool,
+        typer.Option(
+            "--frontier",
+            help="Add the frontier of accuracy and gap: fit both methods along a range of targets, "
+            f"with {_FOLDS} folds of the training rows. Needs the file the model was trained from.",
+        ),
+    ] = False,
     trust: Trust = None,
     jobs: Jobs = -1,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    refuse_to_overwrite([*output, card], force, files)
+    """Write a report as HTML, Markdown or JSON.
+
+    fairproj report model.fairproj adult.csv -o report.html -o report.json --card card.md
+
+    The suffix of a file decides its kind; an HTML page opens offline. Nothing is trained unless
+    --frontier is given. For a model of fairproj train --search, the report shows the candidates of
+    the search.
+    """
+    check_outputs([*output, card], force=force, inputs=files)
     for path in output:
         if path.suffix.lower() not in (".html", ".htm", ".md", ".json"):
-            raise ValueError(f"{path} has a name of unknown kind; name a .html, .md or .json file")
-    found = audited(files, predictions, label, sensitive, positive, metric, trust)
-    rows = found.rows
-    content = summary(
-        found.model,
-        rows.X,
-        rows.y,
-        rows.groups,
-        y_pred=found.predicted,
-        metric=found.metric,
-        max_gap=found.target if max_gap is None else max_gap,
-        confidence=confidence,
-        pos_label=rows.positive,
-        frontier=_frontier(found, files[-1], jobs, as_json) if frontier else None,
-        source=_source(found),
-    )
+            raise ValueError(f"{path} has an unknown suffix; name a .html, .md or .json file")
+    audited = read_audited(files, predictions, label, sensitive, positive, metric, trust)
+    points = _search_points(audited)
+    if frontier:
+        points = _fit_frontier(audited, jobs, verbose=not as_json)
+    content = audited.summarize(max_gap, confidence, _source(audited), points)
     for path in output:
         write_report(content, path)
     if card is not None:
-        write(card, model_card(content))
+        write_text(card, model_card(content))
+    _show_written(output, card, content["verdict"], as_json)
+
+
+def _show_written(output: list[Path], card: Path | None, verdict: str, as_json: bool) -> None:
     if as_json:
         written = [str(path) for path in [*output, card] if path is not None]
-        print_json({"written": written, "verdict": content["verdict"]})
+        print_json({"written": written, "verdict": verdict})
         return
     for path in output:
-        say(f"Report: {path}")
+        print_line(f"Report: {path}")
     if card is not None:
-        say(f"Model card: {card}")
+        print_line(f"Model card: {card}")
 
 
-def _source(found: Audited) -> Source:
-    rows, command = found.rows, typed_command()
-    more = {}
-    if found.record is not None:
-        command = f"{found.record.command}\n{command}"
-        if found.record.choice:
-            more["How epsilon was chosen"] = str(found.record.choice.get("reason", ""))
-    return Source(rows.file.path.name, rows.which, rows.seen, rows.sha256, command, more)
+def _source(audited: Audited) -> Source:
+    record = audited.record
+    if record is None:
+        return audited.source(command_line())
+    more = {} if record.search is None else {"Search": record.search.reason}
+    return audited.source(f"{record.command}\n{command_line()}", more)
 
 
-def _frontier(found: Audited, data: Path, jobs: int, quiet: bool) -> dict[str, Any] | None:
-    """The candidates the model was chosen from, or fits along epsilon on its training rows."""
-    record, model, metric = found.record, found.model, found.metric
-    if record is None or not found.as_trained or model.estimator is not None:
+def _search_points(audited: Audited) -> dict[str, Any] | None:
+    """The candidates of the search that found the model, if they are about the same gap."""
+    if audited.record is None or audited.record.search is None or not audited.as_trained:
         return None
-    if record.choice:
-        return frontier_of_choice(record.choice)
-    if not record.is_file(found.rows):
-        return None
-    rows = record.trained_on(read_rows(data, record.question, types=types_of(model)))
-    epsilons = sorted({*EPSILONS, float(model.epsilon)})
-    template = clone(model).set_params(n_jobs=1, verbose=False)
-    return frontier_content(
-        both_ways(template, rows, epsilons, FOLDS, jobs, quiet),
-        metric,
-        chosen=(WAYS[model.enforce], float(model.epsilon)),
-        note=f"Means and standard errors of {FOLDS} folds of the training rows.",
+    return search_content(to_dict(audited.record.search))
+
+
+def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, Any]:
+    """Fits of both methods on the rows that the model was trained on."""
+    record, model = audited.record, audited.model
+    if record is None or not audited.as_trained or not record.is_file(audited.all_rows):
+        raise ValueError(
+            "--frontier needs a model of fairproj train with the file it was trained from, and the "
+            "gap, the groups and the positive label of training; leave it out"
+        )
+    parameter = "max_gap" if isinstance(model, FairBoostClassifier) else "epsilon"
+    value = getattr(model, parameter)
+    if model.estimator is not None or not isinstance(value, int | float):
+        raise ValueError(
+            f"--frontier needs built-in trees and one number as {parameter}, as fairproj train "
+            "makes models; leave it out"
+        )
+    frontiers = fit_frontiers(
+        _both_methods(model),
+        record.trained_on(audited.all_rows),
+        sorted({*_VALUES, float(value)}),
+        _FOLDS,
+        jobs,
+        verbose=verbose,
     )
+    return frontier_content(
+        frontiers,
+        audited.metric,
+        chosen=(METHODS[type(model).__name__], float(value)),
+        note=f"Means and standard errors of {_FOLDS} folds of the training rows.",
+    )
+
+
+def _both_methods(model: Any) -> list[Any]:
+    """The model's estimator and that of the other method, with the parameters they share."""
+    parameters = clone(model).set_params(n_jobs=1, verbose=False).get_params(deep=False)
+    estimators = []
+    for estimator in (FairBoostClassifier(), FairProjClassifier()):
+        shared = parameters.keys() & estimator.get_params(deep=False).keys()
+        estimators.append(estimator.set_params(**{name: parameters[name] for name in shared}))
+    return estimators

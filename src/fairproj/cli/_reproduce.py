@@ -7,37 +7,41 @@ from typing import Annotated
 
 import typer
 
-from fairproj.cli._common import AsJson, Jobs, app, in_a_sentence, print_json
+from fairproj.cli._app import INTERRUPTED, AsJson, Jobs, report_errors
+from fairproj.cli._console import print_json
 
 
-@app.command(
-    help="Run the paper's experiments: its tables and figures, ours beside the paper's.\n\n"
-    "Finished fits are kept as they come. Stopped with Ctrl-C, the command goes on from there when "
-    "it is started again; started once more when all is done, it only draws.",
-    short_help="The paper's experiments.",
-)
-@in_a_sentence
+@report_errors
 def reproduce(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two splits and few epsilons: a minute or two.")
+        bool,
+        typer.Option("--quick", help="Run two splits and few epsilons, which takes 1-2 minutes."),
     ] = False,
     readings: Annotated[
         bool,
-        typer.Option("--readings", help="Vary what the paper leaves open, instead of its tables."),
+        typer.Option(
+            "--readings", help="Vary what the paper leaves open, instead of repeating its tables."
+        ),
     ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of results, tables and figures; the page is written beside it, with .md "
+            help="Folder for results, tables and figures; the page is written beside it, with .md "
             "added. By default named after what is run, in the current folder."
         ),
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Discard results that are there and run everything.")
+        bool, typer.Option("--fresh", help="Discard existing results and run everything again.")
     ] = False,
     jobs: Jobs = -1,
     as_json: AsJson = False,
 ) -> None:
+    """Run the paper's experiments.
+
+    The results are compared with the paper's. Finished fits are saved at once: after Ctrl-C, the
+    same command continues where it stopped. When everything is done, it only draws tables and
+    figures.
+    """
     from fairproj.experiments import reproduce as run
 
     plan = "readings" if readings else "paper"
@@ -50,8 +54,11 @@ def reproduce(
     try:
         page = run(folder, plan=plan, quick=quick, fresh=fresh, n_jobs=jobs, verbose=not as_json)
     except KeyboardInterrupt:
-        typer.echo(f"Stopped. What is done is in {folder}; the same command goes on.", err=True)
-        raise typer.Exit(130) from None
+        typer.echo(
+            f"Interrupted. Finished fits are in {folder}; run the same command to continue.",
+            err=True,
+        )
+        raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         raise ValueError(f"{folder} cannot be written: {error}; choose another --output") from None
     if as_json:

@@ -1,4 +1,4 @@
-"""From a data file to features, labels and groups, and to the rows that a model has not seen."""
+"""Features, labels and groups from a data file, and the split into training and held-out rows."""
 
 from __future__ import annotations
 
@@ -13,49 +13,52 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj.io.tables import USABLE, DataFile, check_columns, is_text
 from fairproj.data.checks import listing
+from fairproj.io.table_types import USABLE, is_text
+from fairproj.io.tables import DataFile, check_columns
 from fairproj.selection import fair_train_test_split
 
-Label = Annotated[str, typer.Option("--label", help="The column to predict; two values.")]
+Label = Annotated[
+    str, typer.Option("--label", help="The column to predict; it must hold two values.")
+]
 Sensitive = Annotated[
     list[str],
     typer.Option(
         "--sensitive",
-        help="A column that tells the groups apart; several are crossed: --sensitive sex "
-        "--sensitive race.",
+        help="A column that defines the groups. May be repeated: --sensitive sex --sensitive race "
+        "compares every combination.",
     ),
 ]
 Positive = Annotated[
     str | None,
-    typer.Option(help="Which label is the positive one; by default the larger in sort order."),
+    typer.Option(help="The positive label; by default the larger one in sort order."),
 ]
 Drop = Annotated[
-    list[str] | None, typer.Option(help="A column to leave out of the features; may be repeated.")
+    list[str] | None, typer.Option(help="A column to leave out of the features. May be repeated.")
 ]
 UseSensitive = Annotated[
     bool,
     typer.Option(
         "--use-sensitive",
-        help="Let the model see the sensitive columns. Often that is what makes a small gap "
-        "possible, and often it is not allowed: you decide.",
+        help="Use the sensitive columns as features. A small gap often needs this, and it is often "
+        "not allowed: you decide.",
     ),
 ]
 TestSize = Annotated[
     float,
     typer.Option(
-        help="Share of every group and label to hold out from training, for audit and report; 0 "
-        "trains on all rows."
+        help="Share of each group and label to hold out from training, for audit and report; 0 "
+        "to train on all rows."
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(help="Of every choice of rows to hold out.", min=0, max=2**32 - 1)
+    int, typer.Option(help="Seed of every random choice of rows.", min=0, max=2**32 - 1)
 ]
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is to be predicted from what."""
+class Task:
+    """What to predict from which columns."""
 
     label: str
     sensitive: list[str]
@@ -66,7 +69,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a file: which of them, and whether the model was trained on them."""
+    """Rows of a file, a description of which ones, and whether the model was trained on them."""
 
     file: DataFile
     frame: pd.DataFrame
@@ -90,89 +93,95 @@ class Rows:
 
 def read_rows(
     path: Path,
-    asked: Question,
+    task: Task,
     features: Sequence[str] | None = None,
     types: Mapping[str, Any] | None = None,
 ) -> Rows:
-    """Everything that the question names; by default all other columns are features."""
-    file = DataFile.of(path)
-    # Groups keep the names they have in the file, where the model reads the column as a number.
-    numbers = {name for name in asked.sensitive if not is_text((types or {}).get(name))}
-    frame, kinds = file.frame({n: t for n, t in (types or {}).items() if n not in numbers})
-    named = [asked.label, *asked.sensitive, *(features or asked.dropped or [])]
-    check_columns(path, list(frame.columns), named)
-    if asked.label in asked.sensitive:
-        raise ValueError(f"{asked.label!r} cannot be both the label and sensitive")
-    if len(set(asked.sensitive)) < len(asked.sensitive):
-        raise ValueError(f"--sensitive names a column twice: {listing(asked.sensitive)}")
-    refuse_missing(path, frame, [asked.label, *asked.sensitive])
+    """Read the columns of a task; by default all columns that it does not name are features."""
+    file = DataFile.from_path(path)
+    # Where the model reads a sensitive column as a number, groups keep their names in the file.
+    numbers = {name for name in task.sensitive if not is_text((types or {}).get(name))}
+    frame, kinds = file.read_frame({n: t for n, t in (types or {}).items() if n not in numbers})
+    check_columns(
+        path, list(frame.columns), [task.label, *task.sensitive, *(features or task.dropped or [])]
+    )
+    _check_task(task)
+    check_no_missing(path, frame, [task.label, *task.sensitive])
+    check_kinds(path, kinds, [task.label, *task.sensitive], "give another column")
     if features is None:
-        features = _features(frame, asked)
+        features = _features(frame, task)
         if not features:
-            raise ValueError(f"{path} has no column left to predict from")
-        _refuse_kinds(path, [(name, kind) for name, kind in kinds if name in features])
-    y = frame[asked.label].to_numpy()
+            raise ValueError(f"{path} has no column left to predict from; drop fewer columns")
+        check_kinds(path, kinds, features, "or leave them out with --drop")
+    y = frame[task.label].to_numpy()
     return Rows(
         file,
         frame,
         frame[list(features)],
         y,
-        frame[asked.sensitive],
-        _positive(y, asked),
-        {name: kind for name, kind in kinds if name in set(features)},
+        frame[task.sensitive],
+        _positive_label(y, task),
+        {name: kinds[name] for name in features},
         file.sha256(),
     )
 
 
-def refuse_missing(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> None:
+def _check_task(task: Task) -> None:
+    if task.label in task.sensitive:
+        raise ValueError(f"{task.label!r} cannot be both the label and sensitive")
+    if len(set(task.sensitive)) < len(task.sensitive):
+        raise ValueError(f"--sensitive names a column twice: {listing(task.sensitive)}")
+
+
+def check_no_missing(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> None:
     for name in names:
         missing = int(frame[name].isna().sum())
         if missing:
             raise ValueError(
-                f"column {name!r} of {path} misses {missing} of {len(frame)} values; drop those "
-                "rows, or fill them with a value of their own"
+                f"column {name!r} of {path} has {missing} missing values in {len(frame)} rows; "
+                "drop those rows, or fill them with a value of their own"
             )
 
 
-def _refuse_kinds(path: Path, kinds: Sequence[tuple[str, str]]) -> None:
-    """Columns that trees cannot use, by what the file has them for."""
-    odd = [f"{name!r} ({kind})" for name, kind in kinds if kind not in USABLE]
-    if odd:
+def check_kinds(path: Path, kinds: Mapping[str, str], names: Sequence[str], advice: str) -> None:
+    """Refuse columns that hold anything but numbers, booleans and text."""
+    refused = [f"{name!r} ({kinds[name]})" for name in names if kinds[name] not in USABLE]
+    if refused:
         raise ValueError(
-            f"{path} has columns that trees cannot use: {', '.join(odd)}; turn them into numbers "
-            "or text, or leave them out with --drop"
+            f"{path} has columns of kinds that cannot be used: {', '.join(refused)}; turn them "
+            f"into numbers or text, {advice}"
         )
 
 
-def _features(frame: pd.DataFrame, asked: Question) -> list[str]:
-    out = {asked.label, *(asked.dropped or [])}
-    if not asked.use_sensitive:
-        out |= set(asked.sensitive)
-    return [name for name in frame.columns if name not in out]
+def _features(frame: pd.DataFrame, task: Task) -> list[str]:
+    excluded = {task.label, *(task.dropped or [])}
+    if not task.use_sensitive:
+        excluded |= set(task.sensitive)
+    return [name for name in frame.columns if name not in excluded]
 
 
-def _positive(y: NDArray[Any], asked: Question) -> Any:
+def _positive_label(y: NDArray[Any], task: Task) -> Any:
     labels = pd.unique(y).tolist()
     if len(labels) != 2:
         raise ValueError(
-            f"the label {asked.label!r} has {len(labels)} values ({listing(labels)}), and two are "
-            "needed"
+            f"the label {task.label!r} has {len(labels)} different values ({listing(labels)}), and "
+            "two are needed; name another column with --label"
         )
-    if asked.positive is None:
+    if task.positive is None:
         return max(labels)
-    return find_label(asked.positive, labels, f"the values of {asked.label!r}")
+    return find_label(task.positive, labels, f"the values of {task.label!r}")
 
 
-def find_label(text: str, labels: list[Any], called: str) -> Any:
+def find_label(text: str, labels: list[Any], source: str) -> Any:
     """The label that --positive names."""
-    found = [label for label in labels if means(text, label)]
-    if not found:
-        raise ValueError(f"--positive {text} is not among {called}, which are {listing(labels)}")
-    return found[0]
+    for label in labels:
+        if is_spelling(text, label):
+            return label
+    raise ValueError(f"--positive {text} is not among {source}, which are {listing(labels)}")
 
 
-def means(text: str, label: Any) -> bool:
-    """Whether a text on the command line stands for this label."""
+def is_spelling(text: str, label: Any) -> bool:
+    """Whether a text, of the command line or of another file, means this label."""
     if isinstance(label, bool):
         return text.lower() == str(label).lower()
     if isinstance(label, int | float):
@@ -183,16 +192,16 @@ def means(text: str, label: Any) -> bool:
     return text == str(label)
 
 
-def split_rows(rows: Rows, asked: Question, fraction: float, seed: int) -> tuple[Rows, Rows, str]:
-    """Training rows, held-out rows, and a checksum of which rows were held out.
+def split_rows(rows: Rows, task: Task, fraction: float, seed: int) -> tuple[Rows, Rows, str]:
+    """Training rows, held-out rows, and a checksum of the positions of the held-out rows.
 
-    The split is by the label and the groups that training asked for.
+    The split is stratified by the label and the groups of the task.
     """
     frame = rows.frame
     train, test, *_ = fair_train_test_split(
         np.arange(len(frame)),
-        frame[asked.label].to_numpy(),
-        frame[asked.sensitive],
+        frame[task.label].to_numpy(),
+        frame[task.sensitive],
         test_size=fraction,
         random_state=seed,
     )

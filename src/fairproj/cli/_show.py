@@ -1,14 +1,16 @@
-"""An audit as tables in the terminal."""
+"""An audit as tables on the terminal, and its exit code."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fairproj.cli._common import NOT_MET, UNDECIDED, say, show_table
+from fairproj.cli._console import print_line, show_table
+
+NOT_MET, UNDECIDED = 3, 4
 
 
 def show_audit(content: dict[str, Any]) -> None:
-    """Rates, gaps and what they mean."""
+    """Print rates, gaps and the summary."""
     interval = f"{100 * content['confidence']:g} % interval"
     show_table(
         "Rates by group",
@@ -27,7 +29,7 @@ def show_audit(content: dict[str, Any]) -> None:
         ],
     )
     for sentence in content["summary"]:
-        say(sentence)
+        print_line(sentence)
 
 
 def _with_interval(row: dict[str, Any]) -> list[str]:

@@ -6,13 +6,14 @@ rows for the cells' masses, and every rate of a classifier follows from two numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairproj.data.checks import Groups
+from fairproj.data.reduction import LocalReduction, Reduction
 from fairproj.data.types import Array, Codes
 
 
@@ -30,6 +31,8 @@ class Cells:
         The two labels.
     positive_class : int
         Which of the two the constraints call positive.
+    reduction : Reduction
+        Adds up over workers, where each holds some of the rows.
     """
 
     index: Codes
@@ -37,11 +40,20 @@ class Cells:
     group_names: list[str]
     classes: NDArray[Any]
     positive_class: int
+    reduction: Reduction = field(default=LocalReduction(), repr=False)
 
     @classmethod
-    def of(cls, y: Array, groups: Groups, classes: NDArray[Any], positive_class: int = 1) -> Cells:
-        index = 2 * groups.codes + (y > 0)
-        return cls(index.astype(np.intp), groups.values, groups.names, classes, positive_class)
+    def of(
+        cls,
+        y: Array,
+        groups: Groups,
+        classes: NDArray[Any],
+        positive_class: int = 1,
+        reduction: Reduction | None = None,
+    ) -> Cells:
+        index = (2 * groups.codes + (y > 0)).astype(np.intp)
+        reduction = reduction or LocalReduction()
+        return cls(index, groups.values, groups.names, classes, positive_class, reduction)
 
     def __len__(self) -> int:
         return 2 * len(self.group_values)
@@ -63,12 +75,12 @@ class Cells:
 
     @property
     def counts(self) -> Codes:
-        """Rows in each cell."""
-        return np.bincount(self.index, minlength=len(self))
+        """Rows in each cell, over all workers."""
+        return self.total(np.ones(len(self.index))).astype(np.intp)
 
     def total(self, values: Array) -> Array:
-        """The sum of the rows' values in each cell."""
-        return np.asarray(np.bincount(self.index, values, len(self)), dtype=float)
+        """The sum of the rows' values in each cell, over all workers."""
+        return self.reduction.sum(np.bincount(self.index, values, len(self)).astype(float))
 
     def name(self, cell: int) -> str:
         group, label = divmod(cell, 2)

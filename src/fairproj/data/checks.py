@@ -39,7 +39,7 @@ class Groups:
         ]
         if len(set(plain)) == len(plain):
             return plain
-        return [repr(_plain(value)) for value in self.values]
+        return [repr(_to_python(value)) for value in self.values]
 
     def take(self, rows: Codes) -> Groups:
         """The groups of some rows only; a group that loses all its rows is gone."""
@@ -49,13 +49,13 @@ class Groups:
 
 def listing(items: Sequence[Any] | NDArray[Any], most: int = 8) -> str:
     """``'a', 'b', 'c' and 4 more`` for use in a sentence."""
-    shown = ", ".join(repr(_plain(item)) for item in items[:most])
+    shown = ", ".join(repr(_to_python(item)) for item in items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
-def _plain(item: Any) -> Any:
+def _to_python(item: Any) -> Any:
     if isinstance(item, tuple):
-        return tuple(_plain(part) for part in item)
+        return tuple(_to_python(part) for part in item)
     return item.item() if isinstance(item, np.generic) else item
 
 

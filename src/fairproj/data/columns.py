@@ -12,7 +12,6 @@ import pandas as pd
 from scipy import sparse
 
 from fairproj.data.checks import listing
-from fairproj.data.types import Codes
 
 
 def check_table(X: Any) -> None:
@@ -32,13 +31,18 @@ def is_frame(X: Any) -> bool:
     return isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame)
 
 
-def take_rows(X: Any, rows: Codes) -> Any:
-    """The given rows of an array, sparse matrix or data frame."""
-    if is_frame(X):
-        return nw.from_native(X, eager_only=True)[rows.tolist(), :].to_native()
-    if sparse.issparse(X):
-        return X.tocsr()[rows]
-    return np.asarray(X)[rows]
+def take_rows(values: Any, rows: Any) -> Any:
+    """The given rows of an array, sparse matrix, data frame or series; None stays None."""
+    if values is None:
+        return None
+    rows = np.asarray(rows)
+    if isinstance(values, pd.DataFrame | pd.Series):
+        return values.iloc[rows]
+    if is_frame(values):
+        return nw.from_native(values, eager_only=True)[rows.tolist(), :].to_native()
+    if sparse.issparse(values):
+        return values.tocsr()[rows]
+    return np.asarray(values)[rows]
 
 
 def refuse_complex(X: Any) -> None:

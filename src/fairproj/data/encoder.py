@@ -135,7 +135,7 @@ class FeatureEncoder:
     def _learn_frame(self, frame: nw.DataFrame[Any]) -> dict[int, pd.Index[Any]]:
         chosen = self._chosen()
         return {
-            position: self._learn(_plain(frame[:, position]), name)
+            position: self._learn(_to_pandas(frame[:, position]), name)
             for position, name in enumerate(self._names)
             if (_is_categorical(frame[:, position]) if chosen is None else position in chosen)
         }
@@ -186,7 +186,7 @@ class FeatureEncoder:
 
     def _column(self, series: nw.Series[Any], position: int) -> NDArray[np.float64]:
         if position in self._categories:
-            codes = _codes(_plain(series), self._categories[position])
+            codes = _codes(_to_pandas(series), self._categories[position])
             self._warn_if_all_unknown(codes, series, position)
             return codes
         if _is_categorical(series):
@@ -282,7 +282,7 @@ def _is_boolean(series: nw.Series[Any]) -> bool:
     return len(values) > 0 and bool(values.map(lambda value: isinstance(value, bool)).all())
 
 
-def _plain(series: nw.Series[Any]) -> pd.Series:
+def _to_pandas(series: nw.Series[Any]) -> pd.Series:
     """The values as a pandas series of categories, numbers or objects."""
     values = series.to_pandas()
     if isinstance(values.dtype, pd.CategoricalDtype) or values.dtype.kind in "biuf":

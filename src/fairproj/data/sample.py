@@ -37,7 +37,7 @@ class Sample:
     classes : array of shape (2,)
         The labels that -1 and +1 stand for.
     weight : array of shape (n_rows,)
-        The user's weights, the largest of them 1.
+        The user's weights, scaled so that the largest is at least 1 and below 2.
     groups : Groups
     positive_class : int
         Which class the constraints call positive.
@@ -108,12 +108,21 @@ def make_sample(
     """Check what comes with X and put it together; without sensitive features, one group."""
     y, classes = check_labels(y)
     check_lengths(X, y)
-    weight = check_weights(sample_weight, len(y))
-    weight = weight / weight.max()  # only ratios matter, and 1e308 + 1e308 is infinite
+    weight = _scaled(check_weights(sample_weight, len(y)))
     groups = Groups(np.zeros(len(y), dtype=np.intp), ["all"])
     if sensitive_features is not None:
         groups = check_groups(sensitive_features, len(y))
     return Sample(X, y, classes, weight, groups, check_pos_label(pos_label, classes))
+
+
+def _scaled(weight: Array) -> Array:
+    """The weights by a power of two: only ratios matter, and 1e308 + 1e308 is infinite.
+
+    Any other factor would round them, and a row of weight 2 would not count exactly like two rows.
+    """
+    exponent = int(np.frexp(weight.max())[1]) - 1
+    scaled: Array = np.ldexp(weight, -exponent)
+    return scaled
 
 
 def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:

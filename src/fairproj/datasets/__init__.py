@@ -1,7 +1,7 @@
-"""Bundled data, offline. The loaders share one signature and never download anything.
+"""Bundled datasets. The loaders share one signature and never download anything.
 
-The files are built from the original ones by ``tools/build_datasets.py``; the documentation has a
-data card for each.
+``tools/build_datasets.py`` builds the files from the original ones; the documentation has a data
+card for each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["load_adult", "load_compas", "load_german"]
 
 @dataclass(frozen=True)
 class _Source:
-    """A file of the package, and which of its columns play which part."""
+    """A bundled file and the roles of its columns."""
 
     file: str
     target: str
@@ -92,8 +92,8 @@ def load_adult(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a `Bunch`.
     as_frame : bool, default=True
-        Return pandas objects, with categories as such. Otherwise ``data`` is an array of numbers
-        with categories as codes, and ``categorical`` says which columns those are.
+        Return pandas objects, with columns of category type. Otherwise ``data`` is an array of
+        numbers, and ``categorical`` marks the columns that hold codes of categories.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Engines fit one weak learner on given gradients: LightGBM trees, or any scikit-learn classifier."""
+"""Engines fit one weak learner on given gradients: LightGBM trees or scikit-learn classifiers."""
 
 from fairproj.engines import lightgbm, sklearn
 from fairproj.engines.base import (

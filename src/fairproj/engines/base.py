@@ -6,7 +6,7 @@ entry point of an engine: it binds one to the training rows and rebuilds a saved
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -139,10 +139,13 @@ class LearnerKind(Protocol):
     encodes : bool
         Whether X reaches it as a matrix of numbers, categories as codes and NaN for missing values;
         otherwise X stays as the user gave it.
+    parameters : collection of str
+        The parameters of the estimators that it reads; others that a user sets are refused.
     """
 
     name: str
     encodes: bool
+    parameters: Collection[str]
 
     def bind(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ class ScikitLearnClassifiers:
 
     name = "sklearn"
     encodes = False
+    parameters: Collection[str] = ("estimator",)
 
     def bind(
         self,

@@ -23,13 +23,13 @@ from fairproj.boosting.finish import Outcome
 from fairproj.boosting.record import History, Round, StopReason
 from fairproj.constraints import Constraint
 from fairproj.data import columns
-from fairproj.data.encoder import FeatureEncoder
+from fairproj.data.encoder import Encoding, FeatureEncoder
 from fairproj.data.sample import Sample, make_sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
 from fairproj.engines.base import settle_ties
-from fairproj.io.progress import show_rounds
+from fairproj.io.progress import RoundProgress
 
 TREE_PARAMETERS = {"max_depth": None, "max_leaf_nodes": None, "min_weight_fraction_leaf": 0.0}
 
@@ -125,7 +125,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_together()
         X, sensitive_features, taken, kept = self._split_columns(X, sensitive_features)
-        X = self._check_X(X, reset=reset)
+        X = self._check_features(X, reset=reset)
         sample = make_sample(X, y, sensitive_features, sample_weight, pos_label=self.pos_label)
         if self._kind.encodes:
             if encoder is None:
@@ -139,17 +139,24 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Prepared(sample, self.n_features_in_, names, taken, given)
 
     def _check_together(self) -> None:
-        """What no parameter shows alone."""
+        """Refuse parameters that are valid one by one and not together."""
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be a number of threads, -1 or None; got 0")
-        if self._kind.name == "lightgbm":
+        kind = self._kind
+        ignored = [
+            name
+            for name, default in TREE_PARAMETERS.items()
+            if getattr(self, name) != default and name not in kind.parameters
+        ]
+        if not ignored:
             return
-        given = [name for name, default in TREE_PARAMETERS.items() if getattr(self, name) != default]
-        if given:
-            raise ValueError(
-                f"{' and '.join(given)} are for the built-in trees and would be ignored with "
-                f"estimator={type(self.estimator).__name__}; set them on the estimator"
-            )
+        names = " and ".join(ignored)
+        if self.estimator is None:
+            raise ValueError(f"engine={kind.name!r} does not use {names}; leave them out")
+        raise ValueError(
+            f"estimator={type(self.estimator).__name__} takes the place of the built-in trees, "
+            f"so {names} would be ignored; set the size on the estimator"
+        )
 
     @property
     def _kind(self) -> LearnerKind:
@@ -176,7 +183,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return columns.split_sensitive_columns(X, self.sensitive_columns)
 
-    def _check_X(self, X: Any, *, reset: bool) -> Any:
+    def _check_features(self, X: Any, *, reset: bool) -> Any:
         """X with its names, number of columns and kind checked, as scikit-learn does."""
         if columns.is_frame(X):
             validate_data(self, X, skip_check_array=True, reset=reset)
@@ -199,7 +206,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X,
             accept_sparse=["csr", "csc"],
             dtype=None,
-            ensure_all_finite=not get_tags(self.estimator).input_tags.allow_nan,
+            ensure_all_finite=not get_tags(self).input_tags.allow_nan,
             reset=reset,
         )
 
@@ -255,7 +262,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records: list[Round] = list(earlier)
         reason = StopReason.INTERRUPTED
         try:
-            progress = show_rounds(rounds, n_rounds, verbose=self.verbose)
+            progress = RoundProgress(rounds, n_rounds, verbose=self.verbose)
             for learner, record in progress:
                 learners.append(learner)
                 records.append(record)
@@ -272,7 +279,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns.check_table(X)
         if self._sensitive_columns:
             X = columns.drop_sensitive_columns(X, self._sensitive_columns, self.n_features_in_)
-        X = self._check_X(X, reset=False)
+        X = self._check_features(X, reset=False)
         return X if self._encoder is None else self._encoder.transform(X)
 
     def _margin(self, matrix: Any) -> Array:
@@ -294,6 +301,26 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._fitted("to_matrix")
         return self._read(X)
+
+    def predict_matrix(self, matrix: Any) -> tuple[NDArray[Any], Array]:
+        """Labels and probabilities of rows that `to_matrix` has encoded, for work in batches."""
+        self._fitted("predict_matrix")
+        margin = self._margin(matrix)
+        return self._labels(margin), self._probabilities(margin)
+
+    def unknown_values(self, X: Any, matrix: Any) -> dict[Any, Any]:
+        """The values of each categorical column of a pandas X that training did not know.
+
+        ``matrix`` is what `to_matrix` made of X. Such values count as missing.
+        """
+        self._fitted("unknown_values")
+        return {} if self._encoder is None else self._encoder.unknown(X, matrix)
+
+    @property
+    def encoding_(self) -> Encoding | None:
+        """How columns of new rows are encoded; None with ``estimator=``."""
+        self._fitted("encoding_")
+        return None if self._encoder is None else self._encoder.encoding
 
     def decision_function(self, X: Any) -> Array:
         """The margin f(x) = sum_t vote_t h_t(x); above zero means ``classes_[1]``.

@@ -237,9 +237,7 @@ class FairBoostClassifier(BoostedClassifier):
         monitor = make_monitor(watched, sample, held_out)
         engine = self._kind.bind(self._settings(), sample, held_out)
         del sample, held_out, prepared  # the engine has binned what it needs
-        policy = ClosedLoop(
-            watched, max_gap, monitor, step=self.tilt_step, decay=self.tilt_decay
-        )
+        policy = ClosedLoop(watched, max_gap, monitor, step=self.tilt_step, decay=self.tilt_decay)
         rounds = boost(
             engine, loss, policy, n_rounds=self.n_estimators, learning_rate=self.learning_rate
         )
@@ -279,14 +277,13 @@ class FairBoostClassifier(BoostedClassifier):
         X, y, groups, weight = validation
         try:
             X, groups, _, _ = self._split_columns(X, groups)
-            X = self._check_X(X, reset=False)
+            X = self._check_features(X, reset=False)
             sample = make_sample(X, y, groups, weight, pos_label=self.pos_label).with_weight()
+            if training.encoder is not None:
+                sample = replace(sample, X=training.encoder.transform(sample.X), cache={})
         except ValueError as error:
             raise ValueError(f"in the validation rows: {error}") from None
-        sample = match_groups(sample, training)
-        if training.encoder is None:
-            return sample
-        return replace(sample, X=training.encoder.transform(sample.X), cache={})
+        return match_groups(sample, training)
 
     def _warn_of_outcome(self) -> None:
         if self.history_.stop_reason is StopReason.FALLBACK:

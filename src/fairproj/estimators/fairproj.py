@@ -11,7 +11,7 @@ from fairproj.boosting.finish import Outcome, Run, finish_projection
 from fairproj.boosting.loop import boost
 from fairproj.boosting.losses import ExponentialLoss
 from fairproj.boosting.moments import Moments, constraint_rows, make_moments
-from fairproj.boosting.policies import ProjectedWeights
+from fairproj.boosting.policies import ProjectedWeights, WeightPolicy
 from fairproj.boosting.record import Round, StopReason
 from fairproj.boosting.resume import RunFacts, check_same_learner, check_same_run, nothing_to_add
 from fairproj.data.checks import check_slack
@@ -251,7 +251,7 @@ class FairProjClassifier(BoostedClassifier):
         rounds = boost(
             engine,
             loss,
-            ProjectedWeights(moments.features, epsilon, start),
+            self._policy(moments.features, epsilon, start),
             n_rounds=n_rounds,
             learning_rate=self.learning_rate,
             may_fall_back=not earlier,
@@ -262,6 +262,10 @@ class FairProjClassifier(BoostedClassifier):
             return finish_projection(run, moments.names)
 
         self._run(rounds, n_rounds, finish, earlier)
+
+    def _policy(self, features: Array, epsilon: Array, start: Array | None) -> WeightPolicy:
+        """What chooses the training weights of each round."""
+        return ProjectedWeights(features, epsilon, start)
 
     def _model_to_extend(self) -> Any:
         return getattr(self, "_ensemble", None) if self.warm_start else None

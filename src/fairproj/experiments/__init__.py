@@ -1,8 +1,8 @@
-"""The experiments of the paper, run from one readable plan, with its numbers beside ours.
+"""The experiments of the paper, run from one plan, with the paper's numbers beside ours.
 
-``paper.toml`` says what is run, ``published.toml`` what the paper prints, ``readings.toml`` what it
-leaves open. A plan becomes tasks (`_plan`), each task one row of a tidy file (`_run`), and from
-that file alone come tables, figures and a page.
+``paper.toml`` is the plan, ``published.toml`` holds the paper's numbers, and ``readings.toml`` is
+the plan of a study of what the paper leaves open. A plan consists of tasks (`_plan`), each task
+becomes one row of a tidy file (`_run`), and tables, figures and a page are made from that file.
 """
 
 from fairproj.experiments._reproduce import reproduce

@@ -1,4 +1,4 @@
-"""What the paper claims of its experiments, each with what we measure and what follows from it.
+"""The paper's claims about its experiments, each with our measurement and a verdict.
 
 Differences of gaps are paired by split. Splits of one dataset overlap, so intervals use the
 corrected resampled t-test (Nadeau & Bengio 2003): variance s^2 (1/k + n_test/n_train) for k splits.
@@ -21,6 +21,8 @@ HOLDS, FAILS, PARTLY, OPEN = "holds", "does not hold", "holds in part", "not dec
 
 @dataclass(frozen=True)
 class Claim:
+    """A claim in words, our measurement, and the verdict that follows from it."""
+
     says: str
     measured: str
     verdict: str
@@ -47,14 +49,13 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, column: str, test_size: fl
 
 
 def lower(differences: list[Difference]) -> str:
-    """Whether the differences are below zero, as far as their intervals tell."""
-    for_it = [found.high < 0 for found in differences]
-    against = [found.low > 0 for found in differences]
-    if all(for_it):
+    """The verdict on "the differences are below zero", by their intervals."""
+    below = [difference.high < 0 for difference in differences]
+    if all(below):
         return HOLDS
-    if any(for_it):
+    if any(below):
         return PARTLY
-    return FAILS if any(against) else OPEN
+    return FAILS if any(difference.low > 0 for difference in differences) else OPEN
 
 
 def gap_differences(results: pd.DataFrame, test_size: float) -> pd.DataFrame:
@@ -72,7 +73,7 @@ def gap_differences(results: pd.DataFrame, test_size: float) -> pd.DataFrame:
 
 
 def claims(results: pd.DataFrame, history: History, test_size: float) -> list[Claim]:
-    """All of them; ``history`` is the run of Figure 3."""
+    """All claims; ``history`` is the run of Figure 3."""
     return [
         *_proved(results),
         *_inactive(results),
@@ -110,7 +111,7 @@ def _proved(results: pd.DataFrame) -> list[Claim]:
 
 
 def _inactive(results: pd.DataFrame) -> list[Claim]:
-    found = []
+    rows = []
     for dataset, epsilon in (("adult", 0.40), ("compas", 0.25)):
         ours = select(results, dataset, "FairProj", epsilon, "equal_opportunity")
         plain = select(results, dataset, "AdaBoost")
@@ -123,8 +124,8 @@ def _inactive(results: pd.DataFrame) -> list[Claim]:
         )
         name = DATASETS[dataset].split()[0]
         says = f"{name}, ε = {epsilon:g}: the projection is inactive, the model is AdaBoost's."
-        found.append(Claim(says, measured, HOLDS if same and apart < 0.01 else FAILS))
-    return found
+        rows.append(Claim(says, measured, HOLDS if same and apart < 0.01 else FAILS))
+    return rows
 
 
 def _dynamics(results: pd.DataFrame) -> Claim:
@@ -152,7 +153,7 @@ def _dynamics(results: pd.DataFrame) -> Claim:
 
 
 def _figure3(history: History) -> list[Claim]:
-    """What the paper says of one run on Adult at 0.25."""
+    """The paper's claims about one run on Adult at 0.25."""
     cost, edge = history.columns["fairness_cost"], history.columns["edge_w"]
     settled = cost[2:]
     least, most = settled.min(initial=1.0), settled.max(initial=0.0)
@@ -173,7 +174,7 @@ def _figure3(history: History) -> list[Claim]:
 
 def _gaps(results: pd.DataFrame, test_size: float) -> list[Claim]:
     table = gap_differences(results, test_size)
-    found = []
+    gaps = []
     for dataset, epsilons in {
         "adult": (0.25, 0.1),
         "german": (0.25, 0.1),
@@ -189,32 +190,32 @@ def _gaps(results: pd.DataFrame, test_size: float) -> list[Claim]:
         )
         name = DATASETS[dataset].split()[0]
         says = f"{name}: a lower EOpp gap than AdaBoost's and Reweighing's."
-        found.append(Claim(says, measured, lower(differences)))
-    return found
+        gaps.append(Claim(says, measured, lower(differences)))
+    return gaps
 
 
 def _gradient(results: pd.DataFrame, test_size: float) -> list[Claim]:
     """Exponentiated Gradient: smaller gaps at a larger cost in accuracy."""
-    found = []
+    rows = []
     for kind, says in (
         ("EG, one stump", "EG reaches smaller gaps at a larger cost in accuracy (one stump)."),
         ("EG, boosted stumps", "The same where EG, too, may boost."),
     ):
-        parts, seen = [], []
+        parts, verdicts = [], []
         for dataset, name in DATASETS.items():
             theirs = select(results, dataset, kind, 0.05, "equal_opportunity")
             ours = select(results, dataset, "FairProj", 0.10, "equal_opportunity")
             both = [paired(theirs, ours, c, test_size) for c in ("accuracy", "equal_opportunity")]
             means = [signed(difference.mean) for difference in both]
             parts.append(f"{name.split()[0]} accuracy {means[0]}, gap {means[1]}")
-            seen.append(lower(both))
+            verdicts.append(lower(both))
         measured = f"less FairProj at ε = 0.1: {'; '.join(parts)}"
-        found.append(Claim(says, measured, _together(seen)))
-    return found
+        rows.append(Claim(says, measured, _combined(verdicts)))
+    return rows
 
 
-def _together(verdicts: list[str]) -> str:
-    """One verdict for several datasets: theirs where they agree."""
+def _combined(verdicts: list[str]) -> str:
+    """One verdict for several datasets."""
     if len(set(verdicts)) == 1:
         return verdicts[0]
     return PARTLY if {HOLDS, PARTLY} & set(verdicts) else FAILS if FAILS in verdicts else OPEN
@@ -228,7 +229,7 @@ def _parity(results: pd.DataFrame, test_size: float) -> list[Claim]:
         ours[name.split()[0]] = paired(tight, plain, "demographic_parity", test_size)
         others[name.split()[0]] = paired(balanced, tight, "demographic_parity", test_size)
     text, rival = (
-        "; ".join(f"{name} {found}" for name, found in table.items()) for table in (ours, others)
+        "; ".join(f"{name} {value}" for name, value in table.items()) for table in (ours, others)
     )
     return [
         Claim(
@@ -255,7 +256,7 @@ RIVALS = {
 
 
 def at_the_same_gap(results: pd.DataFrame, test_size: float) -> pd.DataFrame:
-    """Rivals beside the epsilon of FairProj whose mean equal opportunity gap is nearest theirs."""
+    """Other methods beside FairProj, at the epsilon whose mean equal opportunity gap is nearest."""
     rows = []
     for dataset in DATASETS:
         ours = results[(results["dataset"] == dataset) & (results["method"] == "FairProj")]

@@ -1,4 +1,4 @@
-"""The bundled data as the experiments use them: a matrix, labels 0 and 1, groups, splits."""
+"""The bundled data as a matrix, labels 0 and 1 and groups, and their splits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from fairproj.experiments._plan import Features
 
 
 class Part(NamedTuple):
+    """Rows of a dataset."""
+
     X: NDArray[np.float64]
     y: NDArray[np.intp]
     groups: NDArray[Any]
@@ -31,7 +33,7 @@ def split(dataset: str, features: Features, test_size: float, seed: int) -> tupl
 
 @lru_cache(maxsize=4)
 def prepare(dataset: str, features: Features) -> Part:
-    """The whole dataset, its features encoded as asked. The positive label is 1."""
+    """The whole dataset, with its features encoded. The positive label is 1."""
     data = getattr(datasets, f"load_{dataset}")()
     columns = data.data.drop(columns=[name for name in features.leave_out if name in data.data])
     if features.keep_sensitive:

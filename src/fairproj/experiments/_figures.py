@@ -1,4 +1,4 @@
-"""The paper's three figures from the tidy file."""
+"""The paper's three figures, drawn from the tidy file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj.report.plots import matplotlib, plot_dynamics
 from fairproj.boosting.record import History
 from fairproj.experiments._tables import DATASETS, GAPS
+from fairproj.io.figures import matplotlib
+from fairproj.report.plots import plot_dynamics
 
-# Told apart by marker and line, not by colour alone. Colours: Okabe & Ito.
+# Methods differ in marker and line, not in colour alone. Colours: Okabe & Ito.
 _STYLES: dict[str, dict[str, Any]] = {
     "FairProj": {"marker": "o", "linestyle": "-", "color": "#0072B2"},
     "AdaBoost": {"marker": "*", "linestyle": "", "color": "#000000", "markersize": 9},
@@ -23,7 +24,6 @@ _STYLES: dict[str, dict[str, Any]] = {
 }
 _NAMED = (0.25, 0.1)  # epsilons written beside their points
 
-
 _FORMATS: dict[str, dict[str, Any]] = {
     "png": {"dpi": 150, "metadata": {"Software": None}},
     "svg": {"metadata": {"Date": None}},
@@ -31,7 +31,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
 
 
 def pareto(results: pd.DataFrame, constraint: str) -> Any:
-    """Accuracy against the gap on the test rows, one panel a dataset, one point an epsilon."""
+    """Accuracy against the gap on the test rows, a panel per dataset, a point per epsilon."""
     mpl = matplotlib()
     rows = results[results["constraint"].isin([constraint, ""])]
     with mpl.rc_context({"font.size": 9}):
@@ -68,7 +68,7 @@ def _curve(ax: Any, rows: pd.DataFrame, gap: str, style: dict[str, Any], method:
 
 
 def _name_epsilons(ax: Any, points: pd.DataFrame, color: str) -> None:
-    """Write some epsilons beside their points, once where they fall together."""
+    """Write some epsilons beside their points, in one note where points are close together."""
     near = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1) * (0.2, 0.06)
     places: list[tuple[Any, list[str]]] = []
     for epsilon, point in points[points.index.isin(_NAMED)].iterrows():

@@ -1,16 +1,15 @@
-"""Methods by the names that plans use, and what a fitted one says of its training."""
+"""Methods by the names that plans use, and facts about the training of a fitted one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from fairproj import FairProjClassifier
-from fairproj.boosting.record import History
 from fairproj.baselines import (
     FAB,
     AdaFair,
@@ -20,12 +19,16 @@ from fairproj.baselines import (
     ThresholdOptimizer,
 )
 from fairproj.baselines._wrapper import Weighted
+from fairproj.boosting.record import History
+from fairproj.estimators import FairBoostClassifier, FairProjClassifier
+from fairproj.estimators.base import BoostedClassifier
 from fairproj.experiments._data import Part
 from fairproj.experiments._plan import Plan, Task
 from fairproj.experiments._readings import (
     AddedUp,
     EqualMasses,
     FixedMultiplier,
+    ReadingClassifier,
     ShareOfPositives,
     SmoothedDual,
 )
@@ -36,7 +39,9 @@ BINS = 1023
 Builder = Callable[..., Any]  # of a task, the number of rounds and the settings in the plan
 
 
-def _ours(kind: Any = FairProjClassifier, **fixed: Any) -> Builder:
+def _ours(kind: Any, **fixed: Any) -> Builder:
+    """A classifier of this package; the plan's epsilon is its second parameter."""
+
     def build(task: Task, rounds: int, **settings: Any) -> Any:
         settings = {"max_bins": BINS, "n_jobs": 1, "n_estimators": rounds} | fixed | settings
         return kind(task.constraint, task.epsilon, **settings)
@@ -44,13 +49,17 @@ def _ours(kind: Any = FairProjClassifier, **fixed: Any) -> Builder:
     return build
 
 
+def _reading(policy: Any) -> Builder:
+    return _ours(ReadingClassifier, policy=policy)
+
+
 def _boosting(rounds: int, **settings: Any) -> FairProjClassifier:
-    """AdaBoost on this package's engine, by default with stumps: fast enough to call often."""
+    """AdaBoost on this package's engine, by default with stumps; it is fast."""
     return FairProjClassifier(None, n_estimators=rounds, max_bins=BINS, n_jobs=1, **settings)
 
 
 def _adaboost(task: Task, rounds: int) -> AdaBoostClassifier:
-    """scikit-learn's. Its stumps break ties at random, hence the seed."""
+    """scikit-learn's AdaBoost. Its stumps break ties at random, hence the seed."""
     return AdaBoostClassifier(n_estimators=rounds, random_state=task.seed)
 
 
@@ -64,12 +73,12 @@ def _stump(rounds: int) -> DecisionTreeClassifier:
     return DecisionTreeClassifier(max_depth=1, random_state=0)
 
 
-# A name, how to build it, and roughly how long it takes on Adult, in seconds.
+# How to build each method, and roughly how long it takes on Adult, in seconds.
 METHODS: dict[str, tuple[Builder, float]] = {
     "AdaBoost": (_adaboost, 3.0),
     "Reweighing": (lambda task, rounds: Reweighing(_adaboost(task, rounds)), 3.0),
-    "FairProj": (_ours(), 0.4),
-    "Closed loop": (_ours(enforce="classifier"), 0.6),
+    "FairProj": (_ours(FairProjClassifier), 0.4),
+    "Closed loop": (_ours(FairBoostClassifier), 0.6),
     "EG, one stump": (_gradient(_stump), 4.0),
     "EG, boosted stumps": (_gradient(_boosting), 12.0),
     "Thresholds by group": (
@@ -81,12 +90,12 @@ METHODS: dict[str, tuple[Builder, float]] = {
     "Adaptive reweighting": (lambda task, rounds: AdaptiveReweighting(_boosting(rounds)), 4.0),
     "AdaBoost, own engine": (lambda task, rounds, **more: _boosting(rounds, **more), 0.4),
     "Reweighing, own engine": (lambda task, rounds: Reweighing(_boosting(rounds)), 0.4),
-    "FairProj, share of positives": (_ours(ShareOfPositives), 0.4),
-    "FairProj, equal masses": (_ours(EqualMasses), 0.4),
-    "FairProj, smoothed dual": (_ours(SmoothedDual), 0.4),
-    "FairProj, multipliers added up": (_ours(AddedUp), 0.4),
-    "FairProj, multiplier 1.0": (_ours(FixedMultiplier, multiplier=1.0), 0.4),
-    "FairProj, multiplier 1.5": (_ours(FixedMultiplier, multiplier=1.5), 0.4),
+    "FairProj, share of positives": (_reading(ShareOfPositives), 0.4),
+    "FairProj, equal masses": (_reading(EqualMasses), 0.4),
+    "FairProj, smoothed dual": (_reading(SmoothedDual), 0.4),
+    "FairProj, multipliers added up": (_reading(AddedUp), 0.4),
+    "FairProj, multiplier 1.0": (_reading(partial(FixedMultiplier, multiplier=1.0)), 0.4),
+    "FairProj, multiplier 1.5": (_reading(partial(FixedMultiplier, multiplier=1.5)), 0.4),
 }
 
 
@@ -100,35 +109,36 @@ def fit(task: Task, plan: Plan, train: Part) -> Any:
 
 
 def predict(model: Any, test: Part) -> Any:
+    """The predictions for the test part."""
     if isinstance(model, ThresholdOptimizer):
         return model.predict(test.X, sensitive_features=test.groups)
     return model.predict(test.X)
 
 
 def n_rounds(model: Any) -> float:
-    """Learners that vote, NaN where there is no such number."""
+    """The number of learners that vote; NaN for methods that have none."""
     if isinstance(model, AdaFair):
         return model.n_rounds_
     if isinstance(model, Weighted):
         model = model.estimator_
-    if isinstance(model, FairProjClassifier | AdaBoostClassifier):
+    if isinstance(model, BoostedClassifier | AdaBoostClassifier):
         return len(model.estimators_)
     return float("nan")
 
 
 def history(model: Any) -> History | None:
-    """The rounds of FairProj; nothing for other methods."""
-    return model.history_ if isinstance(model, FairProjClassifier) else None
+    """The rounds of a classifier of this package; None for other methods."""
+    return model.history_ if isinstance(model, BoostedClassifier) else None
 
 
 def training_facts(model: Any) -> dict[str, float]:
-    """Averages over the rounds, and whether what the paper proves was seen at every one of them."""
+    """Averages over the rounds, and whether what the paper proves held in every round."""
     rounds = history(model)
     if rounds is None or not rounds.constraint_names:
         return {}
     columns = rounds.columns
     loss = np.concatenate([[1.0], columns["exp_loss"]])
-    violation = np.abs(rounds.by_constraint("balance")) - np.array(rounds.epsilon)
+    violation = np.abs(rounds.by_constraint("balance")) - np.array(rounds.limits)
     lower = columns["edge_w"] - columns["fairness_cost"]
     return {
         "fairness_cost": columns["fairness_cost"].mean(),

@@ -1,6 +1,6 @@
-"""The page of a finished run of the paper's experiments: tables, figures and claims.
+"""The page of a finished run: tables, figures and claims from the tidy file.
 
-All of it comes from the tidy file; what is said around it stands in ``paper.md``.
+The text around them is in ``paper.md`` and ``readings.md``.
 """
 
 from __future__ import annotations
@@ -10,33 +10,34 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairproj.io.atomic import write
-from fairproj.report.plots import matplotlib
-from fairproj.boosting.record import History
 from fairproj.baselines._fairlearn import fairlearn
+from fairproj.boosting.record import History
 from fairproj.experiments import _figures as figures
 from fairproj.experiments import _tables as tables
 from fairproj.experiments._claims import RIVALS, at_the_same_gap, claims, gap_differences
 from fairproj.experiments._run import Results
 from fairproj.experiments._study import study_parts
+from fairproj.io.atomic import write_text
+from fairproj.io.figures import matplotlib
+from fairproj.io.records import from_json
 
 _FEW = "**A quick run: with so few splits, differences and verdicts mean next to nothing.**\n\n"
 
 
 def check_extras(plan: str) -> None:
-    """Say at once what is not installed, not after all the fits."""
+    """Raise an error for a missing package before any fit."""
     if plan == "paper":
         matplotlib()
         fairlearn("reductions")
 
 
 def write_page(page: Path, results: Results, command: str) -> None:
-    """Tables and figures into the run's folder, and the page that shows them beside it."""
+    """Write tables and figures into the run's folder, and the page that shows them beside it."""
     frame = results.tidy()
     build = {"paper": _paper_parts, "readings": study_parts}[results.plan.name]
     template = (files(__package__) / f"{results.plan.name}.md").read_text("utf-8")
     parts = _facts(results, len(frame)) | build(results, frame)
-    write(page, template.format(command=command, folder=results.folder.name, **parts))
+    write_text(page, template.format(command=command, folder=results.folder.name, **parts))
 
 
 def _facts(results: Results, n_runs: int) -> dict[str, str]:
@@ -69,7 +70,7 @@ def _paper_parts(results: Results, frame: pd.DataFrame) -> dict[str, str]:
         name, table = f"figure{number}", tables.all_methods(frame, constraint)
         parts[name] = tables.save(folder, name, table, tables.pretty_all(table))
         figures.save(folder, name, figures.pareto(frame, constraint))
-    history = History.from_json((folder / "dynamics.json").read_text("utf-8"))
+    history = from_json((folder / "dynamics.json").read_text("utf-8").rstrip(), History)
     figures.save(folder, "figure3", figures.dynamics(history))
     parts["claims"] = _claims_table(frame, history, plan.test_size)
     parts["rivals"] = _rivals_table(frame, plan.test_size)
@@ -112,7 +113,7 @@ def _rivals_table(frame: pd.DataFrame, test_size: float) -> str:
 
 
 def _splits_table(frame: pd.DataFrame) -> str:
-    """Adult at 0.25, split by split: its mean hides two kinds of runs."""
+    """Adult at 0.25, split by split, because there are two kinds of runs."""
     runs = tables.select(frame, "adult", "FairProj", 0.25, "equal_opportunity")
     lines = [["seed", *(str(seed) for seed in runs["seed"])]]
     lines.append(["rounds", *(f"{value:.0f}" for value in runs["rounds"])])

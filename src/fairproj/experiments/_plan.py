@@ -1,4 +1,4 @@
-"""A plan: which datasets, seeds, features, methods and epsilons; and the tasks it amounts to."""
+"""Plans: datasets, seeds, features, methods and epsilons, and the tasks that follow."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Features:
 
 @dataclass(frozen=True)
 class Method:
-    """A method by name, with the constraints and epsilons it is run for; none where it has none.
+    """A method by name, with the constraints and epsilons it is run for, if it has any.
 
-    ``kind`` names the method where ``name`` does not, ``settings`` are passed on to it, and
-    ``datasets`` are those it is run on; all where none is named.
+    ``kind`` is the method where ``name`` is only a title, ``settings`` are parameters of it, and
+    ``datasets`` are those it is run on; by default all.
     """
 
     name: str
@@ -51,6 +51,8 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
+    """What is run."""
+
     name: str
     title: str
     datasets: tuple[str, ...]
@@ -61,6 +63,7 @@ class Plan:
     methods: tuple[Method, ...]
 
     def tasks(self) -> Iterator[Task]:
+        """Every combination, in the order of the tidy file."""
         for dataset in self.datasets:
             for features in self.features:
                 for method in self.methods:
@@ -75,7 +78,7 @@ class Plan:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with anything that changes a result's meaning."""
+        """A hash of everything that a result depends on."""
         content = asdict(self)
         for method in content["methods"]:
             for name in ("kind", "settings", "datasets"):
@@ -88,7 +91,7 @@ class Plan:
 
 
 def read_plan(name: str, *, quick: bool = False) -> Plan:
-    """The plan ``name`` ("paper" or "readings") of the package; ``quick`` makes it a small one."""
+    """The package's plan ``name``, "paper" or "readings"; ``quick`` keeps a small part of it."""
     text = (files(__package__) / f"{name}.toml").read_text("utf-8")
     return parse_plan(name, text, quick=quick)
 
@@ -122,5 +125,5 @@ def _smaller(plan: Plan, quick: dict[str, Any]) -> Plan:
 
 
 def published() -> dict[str, Any]:
-    """What the paper prints."""
+    """The numbers that the paper prints."""
     return tomllib.loads((files(__package__) / "published.toml").read_text("utf-8"))

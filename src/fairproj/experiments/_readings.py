@@ -1,104 +1,44 @@
-"""Other readings of the paper's constraint, to see whether one explains its numbers.
+"""Other readings of the paper's constraint, to see whether one of them explains its numbers.
 
-Not part of the library's face: the class that users have follows the paper's formulas.
+Each is a policy that chooses the training weights w in another way, for one constraint between two
+groups. `FairProjClassifier` itself follows the paper's formulas.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from fairproj import FairProjClassifier
-from fairproj.boosting.projection import Array, Projection, project, tilt
-from fairproj.boosting.record import Round
-from fairproj.data.sample import Sample
-from fairproj.boosting.policies import Chooser, ProjectedWeights
-from fairproj.boosting.monitor import Watch
+from fairproj.boosting.policies import ProjectedWeights, WeightPolicy
+from fairproj.boosting.projection import Projection, project, tilt
+from fairproj.data.types import Array
+from fairproj.estimators import FairProjClassifier
 
 
 def with_multipliers(log_mass: Array, features: Array, multipliers: Array) -> Projection:
     """w_c = Q_c exp(-(G lam)_c) / Z for given multipliers, optimal or not."""
-    found = tilt(log_mass, -(features @ multipliers))
-    return replace(found, multipliers=multipliers, balance=found.mass @ features)
+    tilted = tilt(log_mass, -(features @ multipliers))
+    return replace(
+        tilted,
+        multipliers=multipliers,
+        balance=tilted.mass @ features,
+        balance_q=np.exp(log_mass) @ features,
+    )
 
 
-class _Reading(FairProjClassifier):
-    """FairProj whose w is found in another way, for one constraint between two groups."""
-
-    def _chooser(self, sample: Sample, rounds: list[Round], watch: Watch | None) -> Chooser:
-        features, epsilon = sample.moments.features, float(sample.epsilon[0])
-
-        class Reading(ProjectedWeights):
-            def __call__(this, log_mass: Array) -> Projection:  # noqa: N805
-                return self._weights(log_mass, features, epsilon)
-
-        return Reading(features, sample.epsilon)
-
-    def _weights(self, log_mass: Array, features: Array, epsilon: float) -> Projection:
-        raise NotImplementedError
-
-
-class ShareOfPositives(_Reading):
-    """|<w, g>| <= epsilon <w, |g|>: the difference of the groups' shares among the positives.
-
-    With s the sign of <q, g>, the bound that can be broken is <w, s g - epsilon |g|> <= 0. Where q
-    breaks it the projection meets it with equality.
-    """
-
-    def _weights(self, log_mass: Array, features: Array, epsilon: float) -> Projection:
-        sign = np.sign(np.exp(log_mass) @ features)
-        excess = sign * features - epsilon * np.abs(features)
-        if (np.exp(log_mass) @ excess).item() <= 0:
-            return with_multipliers(log_mass, features, np.zeros(1))
-        found = project(log_mass, excess, np.zeros(1))
-        return replace(found, balance=found.mass @ features)
-
-
-class EqualMasses(_Reading):
-    """Masses that differ by more than epsilon are made equal, not merely brought within epsilon."""
-
-    def _weights(self, log_mass: Array, features: Array, epsilon: float) -> Projection:
-        beyond = (np.abs(np.exp(log_mass) @ features) > epsilon).item()
-        return project(log_mass, features, np.array([0.0 if beyond else 1.0]))
-
-
-class SmoothedDual(_Reading):
-    """The paper's own solver: L-BFGS-B on the dual with |lam| replaced by sqrt(lam^2 + 1e-8)."""
-
-    def _weights(self, log_mass: Array, features: Array, epsilon: float) -> Projection:
-        def dual(lam: Array) -> float:
-            log_z = np.logaddexp.reduce(log_mass - features @ lam)
-            return float(log_z + epsilon * np.sqrt(lam**2 + 1e-8).sum())
-
-        found = minimize(dual, np.zeros(1), method="L-BFGS-B")
-        return with_multipliers(log_mass, features, found.x)
-
-
-class AddedUp(_Reading):
-    """Each round's multiplier is added to those of the rounds before."""
-
-    def fit(self, *args: Any, **kwargs: Any) -> AddedUp:
-        self._sum = np.zeros(1)
-        super().fit(*args, **kwargs)
-        return self
-
-    def _weights(self, log_mass: Array, features: Array, epsilon: float) -> Projection:
-        self._sum = self._sum + project(log_mass, features, np.array([epsilon])).multipliers
-        return with_multipliers(log_mass, features, self._sum)
-
-
-class FixedMultiplier(_Reading):
-    """Masses that differ by more than epsilon are tilted by a multiplier given beforehand."""
+class ReadingClassifier(FairProjClassifier):
+    """FairProj with another policy, which is made from the features and epsilon."""
 
     def __init__(
         self,
         constraints: Any = "equal_opportunity",
         epsilon: Any = 0.1,
         *,
-        multiplier: float = 1.0,
+        policy: Callable[[Array, Array], WeightPolicy] = ProjectedWeights,
         n_estimators: int = 100,
         max_bins: int = 255,
         n_jobs: int | None = None,
@@ -106,10 +46,82 @@ class FixedMultiplier(_Reading):
         super().__init__(
             constraints, epsilon, n_estimators=n_estimators, max_bins=max_bins, n_jobs=n_jobs
         )
-        self.multiplier = multiplier
+        self.policy = policy
 
-    def _weights(self, log_mass: Array, features: Array, epsilon: float) -> Projection:
-        imbalance = np.exp(log_mass) @ features
-        beyond = np.abs(imbalance) > epsilon
-        multipliers = np.where(beyond, np.sign(imbalance) * self.multiplier, 0.0)
-        return with_multipliers(log_mass, features, multipliers)
+    def _policy(self, features: Array, epsilon: Array, start: Array | None) -> WeightPolicy:
+        return self.policy(features, epsilon)
+
+
+class Reading(ProjectedWeights):
+    """Base of the readings; they differ in `choose`."""
+
+    def __init__(self, features: Array, epsilon: Array) -> None:
+        super().__init__(features, epsilon)
+        self._features, self._epsilon = features, epsilon
+
+
+class ShareOfPositives(Reading):
+    """|<w, g>| <= epsilon <w, |g|>: the difference of the groups' shares among the positives.
+
+    With s the sign of <q, g>, the bound that can be broken is <w, s g - epsilon |g|> <= 0. Where q
+    breaks it the projection meets it with equality.
+    """
+
+    def choose(self, log_mass: Array) -> Projection:
+        features = self._features
+        sign = np.sign(np.exp(log_mass) @ features)
+        excess = sign * features - self._epsilon * np.abs(features)
+        if (np.exp(log_mass) @ excess).item() <= 0:
+            return with_multipliers(log_mass, features, np.zeros(1))
+        projection = project(log_mass, excess, np.zeros(1))
+        return replace(
+            projection,
+            balance=projection.mass @ features,
+            balance_q=np.exp(log_mass) @ features,
+        )
+
+
+class EqualMasses(Reading):
+    """Masses that differ by more than epsilon are made equal, not only brought within epsilon."""
+
+    def choose(self, log_mass: Array) -> Projection:
+        beyond = np.abs(np.exp(log_mass) @ self._features) > self._epsilon
+        return project(log_mass, self._features, np.where(beyond, 0.0, 1.0))
+
+
+class SmoothedDual(Reading):
+    """The paper's own solver: L-BFGS-B on the dual with |lam| replaced by sqrt(lam^2 + 1e-8)."""
+
+    def choose(self, log_mass: Array) -> Projection:
+        def dual(lam: Array) -> float:
+            log_z = np.logaddexp.reduce(log_mass - self._features @ lam)
+            return float(log_z + self._epsilon @ np.sqrt(lam**2 + 1e-8))
+
+        solution = minimize(dual, np.zeros(1), method="L-BFGS-B")
+        return with_multipliers(log_mass, self._features, solution.x)
+
+
+class AddedUp(Reading):
+    """Each round's multiplier is added to those of the rounds before."""
+
+    def __init__(self, features: Array, epsilon: Array) -> None:
+        super().__init__(features, epsilon)
+        self._sum = np.zeros(1)
+
+    def choose(self, log_mass: Array) -> Projection:
+        self._sum = self._sum + project(log_mass, self._features, self._epsilon).multipliers
+        return with_multipliers(log_mass, self._features, self._sum)
+
+
+class FixedMultiplier(Reading):
+    """Masses that differ by more than epsilon are tilted by a fixed multiplier."""
+
+    def __init__(self, features: Array, epsilon: Array, multiplier: float) -> None:
+        super().__init__(features, epsilon)
+        self._multiplier = multiplier
+
+    def choose(self, log_mass: Array) -> Projection:
+        imbalance = np.exp(log_mass) @ self._features
+        beyond = np.abs(imbalance) > self._epsilon
+        multipliers = np.where(beyond, np.sign(imbalance) * self._multiplier, 0.0)
+        return with_multipliers(log_mass, self._features, multipliers)

@@ -1,14 +1,14 @@
-"""The whole of ``fairproj reproduce``: run what is left, then make the page from the tidy file."""
+"""``fairproj reproduce``: run the tasks that are left, then make the page from the tidy file."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from fairproj.io.progress import time_bar
 from fairproj.experiments._page import check_extras, write_page
 from fairproj.experiments._plan import read_plan
 from fairproj.experiments._run import Results, discard, expected_seconds, run
+from fairproj.io.progress import time_bar
 
 
 def reproduce(
@@ -20,22 +20,22 @@ def reproduce(
     n_jobs: int = -1,
     verbose: bool = False,
 ) -> Path:
-    """Run the paper's experiments and write its tables and figures, ours beside the paper's.
+    """Run the paper's experiments and write its tables and figures, with the paper's beside ours.
 
-    A run that was stopped goes on where it was: finished fits are in ``output/results.csv``.
+    A run that was stopped continues: finished fits are in ``output/results.csv``.
 
     Parameters
     ----------
     output : path, default="reproduction"
-        Results, tables and figures go into this folder, the page beside it: ``output.md``.
+        The folder for results, tables and figures; the page is written to ``output.md``.
     plan : {"paper", "readings"}, default="paper"
         The paper's experiments, or the study of what it leaves open.
     quick : bool, default=False
         Two splits and few epsilons.
     fresh : bool, default=False
-        Discard results that are there and run everything.
+        Discard earlier results and run everything.
     n_jobs : int, default=-1
-        Fits at a time; -1 is one for each core.
+        Number of fits at a time; -1 means one per core.
     verbose : bool, default=False
         Show a progress bar with the time left.
 
@@ -56,7 +56,7 @@ def reproduce(
 
 
 def run_with_progress(results: Results, n_jobs: int = -1, *, verbose: bool = True) -> None:
-    """Run what is left of a plan, with a bar that knows what takes long."""
+    """Run what is left of a plan, with a bar in expected seconds."""
     plan = results.plan
     total = sum(expected_seconds(task, plan) for task in plan.tasks())
     left = sum(expected_seconds(task, plan) for task in results.todo())

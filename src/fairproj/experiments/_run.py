@@ -1,4 +1,4 @@
-"""Tasks become rows of a tidy file, several at a time; a run that was stopped goes on."""
+"""Running tasks in parallel; each becomes a row of a tidy file, and a stopped run continues."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
-from sklearn.metrics import accuracy_score
 
-from fairproj import metrics
-from fairproj.io.atomic import write
-from fairproj.io.versions import versions
+from fairproj.constraints import STATISTICS
+from fairproj.data.cells import CellCounts
+from fairproj.data.checks import check_groups
 from fairproj.experiments import _methods
-from fairproj.experiments._data import split
+from fairproj.experiments._data import Part, split
 from fairproj.experiments._plan import Plan, Task
+from fairproj.io.atomic import write_text
+from fairproj.io.records import to_json
+from fairproj.io.versions import versions
 
 KEY = list(Task._fields)
+GAPS = ["equal_opportunity", "demographic_parity", "equalized_odds"]
 MEASURED = [
     "accuracy",
-    "equal_opportunity",
-    "demographic_parity",
-    "equalized_odds",
+    *GAPS,
     "rounds",
     "fairness_cost",
     "edge_w",
@@ -41,33 +42,33 @@ DRAWN = ("paper", "adult", "FairProj", "equal_opportunity", 0.25)
 
 
 def run_task(task: Task, plan: Plan) -> tuple[dict[str, Any], str | None]:
-    """One row of the tidy file, and the run's history where it is to be drawn."""
+    """One row of the tidy file, and the history as JSON if this is the run that is drawn."""
     features = next(entry for entry in plan.features if entry.name == task.features)
     train, test = split(task.dataset, features, plan.test_size, task.seed)
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # fairlearn warns of what it does itself (pandas), and fits of one class are expected
+        # fairlearn's use of pandas is deprecated, and fits of one class are expected
         warnings.simplefilter("ignore")
         model = _methods.fit(task, plan, train)
         seconds = time.perf_counter() - start
         predicted = _methods.predict(model, test)
-    gaps = {
-        name: getattr(metrics, f"{name}_difference")(
-            test.y, predicted, sensitive_features=test.groups
-        )
-        for name in ("equal_opportunity", "demographic_parity", "equalized_odds")
-    }
     row = {
         **task._asdict(),
-        "accuracy": accuracy_score(test.y, predicted),
-        **gaps,
+        **_accuracy_and_gaps(test, predicted),
         "rounds": _methods.n_rounds(model),
         **_methods.training_facts(model),
         "seconds": seconds,
     }
     drawn = (plan.name, task.dataset, task.method, task.constraint, task.epsilon) == DRAWN
     record = _methods.history(model) if drawn and task.seed == plan.seeds[0] else None
-    return row, record.to_json() if record else None
+    return row, to_json(record) if record else None
+
+
+def _accuracy_and_gaps(test: Part, predicted: Any) -> dict[str, float]:
+    groups = check_groups(test.groups, len(test.y))
+    counts = CellCounts.of_rows(test.y == 1, np.asarray(predicted) == 1, groups)
+    gaps = {name: STATISTICS[name].value(counts) for name in GAPS}
+    return {"accuracy": counts.accuracy} | gaps
 
 
 class Results:
@@ -79,16 +80,16 @@ class Results:
         folder.mkdir(parents=True, exist_ok=True)
         self._note = folder / "plan.json"
         if self._has_rows():
-            found = self._read_note()
+            note = self._read_note()
         else:
-            found = {"fingerprint": plan.fingerprint} | versions()
-            write(self._note, json.dumps(found, indent=1) + "\n")
-        if found.get("fingerprint") != plan.fingerprint:
+            note = {"fingerprint": plan.fingerprint} | versions()
+            write_text(self._note, json.dumps(note, indent=1) + "\n")
+        if note.get("fingerprint") != plan.fingerprint:
             raise ValueError(
                 f"{folder} holds results of another plan; choose another --output, or --fresh to "
                 "discard them"
             )
-        self.versions = {name: v for name, v in found.items() if name != "fingerprint"}
+        self.versions = {name: v for name, v in note.items() if name != "fingerprint"}
 
     def _has_rows(self) -> bool:
         return self.file.exists() and self.file.read_text("utf-8").count("\n") > 1
@@ -100,13 +101,13 @@ class Results:
             raise ValueError(f"{self._note} cannot be read ({error}); use --fresh") from None
 
     def read(self) -> pd.DataFrame:
-        """What is done so far, in the order of the plan. A line cut short is no result."""
+        """The rows so far, in the order of the plan; an incomplete last line is removed."""
         if not self.file.exists():
             return pd.DataFrame(columns=KEY + MEASURED)
         text = self.file.read_text("utf-8")
         complete = text[: text.rfind("\n") + 1]
         if complete != text:
-            write(self.file, complete)
+            write_text(self.file, complete)
         if not complete:
             return pd.DataFrame(columns=KEY + MEASURED)
         order = {_key(task): position for position, task in enumerate(self.plan.tasks())}
@@ -120,13 +121,13 @@ class Results:
         return frame.drop(columns="order")
 
     def todo(self) -> list[Task]:
-        """What is left, the longest first so that no core is idle at the end."""
+        """The tasks that are left, longest first so that no core is idle at the end."""
         done = {_key(row) for row in self.read()[KEY].itertuples(index=False)}
         left = [task for task in self.plan.tasks() if _key(task) not in done]
         return sorted(left, key=lambda task: expected_seconds(task, self.plan), reverse=True)
 
     def check_versions(self, todo: list[Task]) -> None:
-        """Results of other versions must not be mixed with new ones."""
+        """Refuse to add rows to results that were made with other versions."""
         now = versions()
         other = [f"{n} {v}, now {now[n]}" for n, v in self.versions.items() if now.get(n) != v]
         if todo and other and len(self.read()):
@@ -136,16 +137,17 @@ class Results:
             )
 
     def add(self, row: dict[str, Any], drawn: str | None) -> None:
+        """Append a row, and write the history of the run that is drawn."""
         if drawn is not None:
-            write(self.folder / "dynamics.json", drawn + "\n")
+            write_text(self.folder / "dynamics.json", drawn + "\n")
         line = pd.DataFrame([row], columns=KEY + MEASURED)
         with self.file.open("a", encoding="utf-8") as file:
             line.to_csv(file, header=file.tell() == 0, index=False, float_format="%.10g")
 
     def tidy(self) -> pd.DataFrame:
-        """The finished file, in the order of the plan."""
+        """Write the finished file in the order of the plan, and return its rows."""
         frame = self.read()
-        write(self.file, frame.to_csv(index=False, float_format="%.10g"))
+        write_text(self.file, frame.to_csv(index=False, float_format="%.10g"))
         return frame
 
 
@@ -153,7 +155,7 @@ _NUMBERS = ["epsilon", *MEASURED]
 
 
 def _key(row: Any) -> tuple[Any, ...]:
-    """A task or a row's key columns, so that they compare."""
+    """A task, or the key columns of a row, in a form that can be compared."""
     epsilon = -1.0 if row.epsilon is None or np.isnan(row.epsilon) else float(row.epsilon)
     return (row.dataset, row.features, row.method, row.constraint, epsilon, int(row.seed))
 
@@ -162,13 +164,13 @@ _SIZE = {"adult": 1.0, "german": 0.08, "compas": 0.12}
 
 
 def expected_seconds(task: Task, plan: Plan) -> float:
-    """A guess, for the order of work and the time left."""
+    """An estimate, for the order of the tasks and the time left."""
     method = plan.method(task.method)
     return _methods.METHODS[method.kind or method.name][1] * _SIZE.get(task.dataset, 1.0)
 
 
 def run(results: Results, n_jobs: int, done: Callable[[float], None]) -> None:
-    """Run what is left, ``n_jobs`` tasks at a time; ``done`` hears of each, in expected seconds."""
+    """Run what is left, ``n_jobs`` tasks at a time; ``done`` gets the expected seconds of each."""
     todo = results.todo()
     results.check_versions(todo)
     work = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
@@ -180,6 +182,6 @@ def run(results: Results, n_jobs: int, done: Callable[[float], None]) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Forget the results of an earlier run; tables and figures will be drawn anew."""
+    """Delete the results of an earlier run; tables and figures stay until they are redrawn."""
     for name in ("results.csv", "dynamics.json", "plan.json"):
         (folder / name).unlink(missing_ok=True)

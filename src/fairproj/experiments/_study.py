@@ -1,4 +1,4 @@
-"""What the paper leaves open: which features, and which reading of the constraint, come nearest."""
+"""The study of what the paper leaves open: features, and readings of the constraint."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj.io.atomic import write
 from fairproj.experiments import _tables as tables
 from fairproj.experiments._plan import published
 from fairproj.experiments._run import Results
+from fairproj.io.atomic import write_text
 
 _PLAIN = {"AdaBoost, own engine": "AdaBoost", "Reweighing, own engine": "Reweighing"}
 
@@ -18,7 +18,7 @@ _PLAIN = {"AdaBoost, own engine": "AdaBoost", "Reweighing, own engine": "Reweigh
 def feature_ranking(frame: pd.DataFrame) -> pd.DataFrame:
     """Mean distance to the paper's AdaBoost and Reweighing rows (accuracy and gap), nearest first.
 
-    FairProj's own rows have no say in this.
+    FairProj's own rows are not used.
     """
     paper = _table1_of_paper()
     rows = []
@@ -69,7 +69,7 @@ def _pretty_ranking(ranking: pd.DataFrame) -> list[list[str]]:
 
 
 def reading_table(frame: pd.DataFrame, features: str | None) -> pd.DataFrame:
-    """FairProj in every reading beside the paper's rows; for one way of making features, or all."""
+    """Means of every reading of FairProj, for one way of making features or for all."""
     ours = frame[frame["method"].str.startswith("FairProj")]
     if features is not None:
         ours = ours[ours["features"] == features]
@@ -103,7 +103,7 @@ def _pretty_readings(table: pd.DataFrame) -> list[list[str]]:
 
 
 def _printed(dataset: str, epsilon: float) -> list[str]:
-    """Rounds, accuracy, gap and cost as the paper has them, from both of its tables."""
+    """Rounds, accuracy, gap and cost from both tables of the paper."""
     values: dict[str, float] = {}
     table = _table1_of_paper()
     if (dataset, "FairProj", epsilon) in table.index:
@@ -124,13 +124,13 @@ def _printed(dataset: str, epsilon: float) -> list[str]:
 
 
 def study_parts(results: Results, frame: pd.DataFrame) -> dict[str, str]:
-    """What the page of the study shows; the tables go into the run's folder."""
+    """The parts of the study's page; the tables are written into the run's folder."""
     folder = results.folder
     ranking = feature_ranking(frame)
     best = str(ranking["features"].iloc[0])
     methods = reading_table(frame, best)
     everything = reading_table(frame, None).to_csv(index=False, float_format="%.6g")
-    write(folder / "readings-all.csv", everything)
+    write_text(folder / "readings-all.csv", everything)
     return {
         "best": best,
         "ranking": tables.save(folder, "features", ranking, _pretty_ranking(ranking)),

@@ -1,4 +1,4 @@
-"""Tables from the tidy file, each with the paper's value and the difference beside ours."""
+"""Tables from the tidy file: our value, the paper's and the difference."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj.io.atomic import write
 from fairproj.experiments._plan import published
+from fairproj.io.atomic import write_text
 
 DATASETS = {"adult": "Adult (sex)", "german": "German (sex)", "compas": "COMPAS (race)"}
 GAPS = {"equal_opportunity": "EOpp gap", "demographic_parity": "DP gap"}
@@ -23,7 +23,7 @@ def select(
     epsilon: float = float("nan"),
     constraint: str | None = None,
 ) -> pd.DataFrame:
-    """The rows of one setting, one for each seed. Methods without a constraint fit any."""
+    """The rows of one setting, one per seed; methods without a constraint match any."""
     rows = (results["dataset"] == dataset) & (results["method"] == method)
     same = results["epsilon"].isna() if np.isnan(epsilon) else results["epsilon"] == epsilon
     rows &= same
@@ -48,10 +48,10 @@ def table1(results: pd.DataFrame) -> pd.DataFrame:
         )
         row = {name: paper[name] for name in ("dataset", "method", "epsilon")}
         for name, column in (("accuracy", "accuracy"), ("gap", "equal_opportunity")):
-            found = _beside(ours[column], paper[name], paper[f"{name}_std"])
-            row |= {f"{name}_{part}": value for part, value in found.items()}
-        found = _beside(ours["rounds"], paper["rounds"], float("nan"))
-        row |= {f"rounds_{part}": found[part] for part in _PARTS if part != "paper_std"}
+            compared = _beside(ours[column], paper[name], paper[f"{name}_std"])
+            row |= {f"{name}_{part}": value for part, value in compared.items()}
+        compared = _beside(ours["rounds"], paper["rounds"], float("nan"))
+        row |= {f"rounds_{part}": compared[part] for part in _PARTS if part != "paper_std"}
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -65,8 +65,8 @@ def table2(results: pd.DataFrame) -> pd.DataFrame:
         ours = select(results, "adult", "FairProj", paper["epsilon"], "equal_opportunity")
         row: dict[str, float] = {"epsilon": paper["epsilon"]}
         for name in ("fairness_cost", "rounds", "accuracy"):
-            found = _beside(ours[name], paper[name], paper.get(f"{name}_std", float("nan")))
-            row |= {f"{name}_{part}": value for part, value in found.items()}
+            compared = _beside(ours[name], paper[name], paper.get(f"{name}_std", float("nan")))
+            row |= {f"{name}_{part}": value for part, value in compared.items()}
         rows.append(row)
     return pd.DataFrame(rows).dropna(axis=1, how="all")
 
@@ -90,7 +90,7 @@ def all_methods(results: pd.DataFrame, constraint: str) -> pd.DataFrame:
 
 
 def pretty_table1(table: pd.DataFrame) -> list[list[str]]:
-    """Accuracy and gap; rounds are in `pretty_rounds`, or the table would be too wide to read."""
+    """Accuracy and gap; rounds are in `pretty_rounds`, because the table would be too wide."""
     lines = [["Dataset", "Method", "Accuracy", "paper", "diff.", "EOpp gap", "paper", "diff."]]
     for row in table.to_dict("records"):
         line = [DATASETS[row["dataset"]], label(row["method"], row["epsilon"])]
@@ -162,7 +162,7 @@ def label(method: str, epsilon: float) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """With its sign, and without one where it rounds to zero."""
+    """The number with its sign, or without a sign if it rounds to zero."""
     text = f"{value:+.{digits}f}"
     return text if text.strip("+-0.") else text[1:]
 
@@ -176,15 +176,15 @@ def _rounds(value: float) -> str:
 
 
 def markdown(lines: list[list[str]]) -> str:
-    """A table of text: its first line is the head; all columns but the first are centred."""
+    """A Markdown table; the first line is the head, and all columns but the first are centred."""
     head, *body = lines
     rule = ["---"] + [":-:"] * (len(head) - 1)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *body]) + "\n"
 
 
 def save(folder: Path, name: str, table: pd.DataFrame, lines: list[list[str]]) -> str:
-    """The table as CSV (numbers) and Markdown (as printed); returns the latter."""
+    """Write the table as CSV (numbers) and Markdown (as printed), and return the latter."""
     text = markdown(lines)
-    write(folder / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
-    write(folder / f"{name}.md", text)
+    write_text(folder / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
+    write_text(folder / f"{name}.md", text)
     return text

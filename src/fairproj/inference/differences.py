@@ -1,7 +1,5 @@
 """Bounds for the difference of two probabilities that hold at any sample size.
 
-Apart from `audit`, which says what to compare, because it is a piece of mathematics by itself.
-
 Two independent counts, x_a of n_a rows and x_b of n_b. The bound inverts a test, as Buehler's
 (1957): of all outcomes, those that speak for a difference no larger than the one seen does are
 
@@ -34,7 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-Array = NDArray[np.float64]
+from fairproj.data.types import Array
+from fairproj.inference.intervals import upper_limit
 
 FINE = (96, 192)  # cells of the rate p_b and blocks of the counts of a
 COARSE = (8, 24)  # often enough to tell that a pair does not matter
@@ -137,14 +136,9 @@ def _far_below(bound: float, rank: float, pair: Pair, confidence: float) -> bool
 
 def _one_rate_bound(pair: Pair, confidence: float) -> float:
     """The same where a group has no rows: its rate is as bad as can be."""
-    high = _upper_limit(pair.hits_a, pair.n_a, confidence)
-    low = 1 - _upper_limit(pair.n_b - pair.hits_b, pair.n_b, confidence)
+    high = float(upper_limit(pair.hits_a, pair.n_a, confidence))
+    low = 1 - float(upper_limit(pair.n_b - pair.hits_b, pair.n_b, confidence))
     return high - low
-
-
-def _upper_limit(hits: int, n: int, confidence: float) -> float:
-    """Clopper & Pearson's one-sided limit: P(at most ``hits``) = 1 - confidence."""
-    return float(special.betaincinv(hits + 1, n - hits, confidence)) if hits < n else 1.0
 
 
 class _Test:
@@ -161,8 +155,8 @@ class _Test:
         self._pair, self._error = pair, 1 - confidence
         self._gamma = GAMMA * self._error
         side = 1 - self._gamma / 2
-        lowest = 1 - _upper_limit(pair.n_b - pair.hits_b, pair.n_b, side)
-        highest = _upper_limit(pair.hits_b, pair.n_b, side)
+        lowest = 1 - float(upper_limit(pair.n_b - pair.hits_b, pair.n_b, side))
+        highest = float(upper_limit(pair.hits_b, pair.n_b, side))
         edges = np.linspace(lowest, highest, cells + 1)
         self._lower = edges[:-1]
         z = float(special.ndtri(confidence))

@@ -1,7 +1,7 @@
-"""What can be said of a classifier's gaps from held-out rows, with exact intervals.
+"""Rates by group and gaps between groups on held-out rows, with exact intervals.
 
-Apart from `metrics` because those are numbers about a sample, these statements about the world the
-sample came from. They hold for any classifier, ours or not, as long as it has not seen the rows.
+These are statements about the people the rows were drawn from. They hold for any classifier that
+has not seen the rows.
 """
 
 from __future__ import annotations
@@ -12,80 +12,35 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 from sklearn.pipeline import Pipeline
 
+from fairproj.constraints import RATES, STATISTICS, Rate, Statistic, find_statistic
+from fairproj.data.cells import CellCounts
+from fairproj.data.columns import split_sensitive_columns
+from fairproj.data.types import Array
 from fairproj.inference.differences import largest_difference_bound, largest_difference_low
-from fairproj.data.checks import Array, Groups, check_groups, split_sensitive_columns
-from fairproj.metrics import two_labels
-
-__all__ = ["FairnessReport", "exact_interval", "fairness_report"]
+from fairproj.inference.intervals import check_confidence, exact_interval
+from fairproj.metrics import cell_counts
 
 FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
-
-# Each rate: what to call it, which labels its rows have (0 negative, 1 positive).
-_RATES = {
-    "selection_rate": (0, 1),
-    "true_positive_rate": (1,),
-    "false_positive_rate": (0,),
-    "accuracy": (0, 1),
-}
-_GAPS = {
-    "demographic_parity": ("selection_rate",),
-    "equal_opportunity": ("true_positive_rate",),
-    "false_positive_rate": ("false_positive_rate",),
-    "equalized_odds": ("true_positive_rate", "false_positive_rate"),
-    "accuracy": ("accuracy",),
-}
-
-
-def exact_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Array, Array]:
-    """Clopper & Pearson's interval of a probability: at least ``confidence`` coverage, always.
-
-    The bounds are quantiles of beta distributions: ``low`` has P(at least hits) = alpha/2, ``high``
-    P(at most hits) = alpha/2. Where n is 0 it is (0, 1).
-
-    Examples
-    --------
-    >>> from fairproj.inference import exact_interval
-    >>> low, high = exact_interval(8, 10)
-    >>> print(f"{low:.3f} {high:.3f}")
-    0.444 0.975
-    """
-    _check_confidence(confidence)
-    hits, n = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
-    if not ((hits >= 0) & (hits <= n)).all():
-        raise ValueError("hits must lie between 0 and n")
-    tail = (1 - confidence) / 2
-    with np.errstate(invalid="ignore"):
-        low = stats.beta.ppf(tail, hits, n - hits + 1)
-        high = stats.beta.ppf(1 - tail, hits + 1, n - hits)
-    return np.where(hits > 0, low, 0.0), np.where(hits < n, high, 1.0)
-
-
-def gap_upper_bound(
-    y: Any, y_pred: Any, sensitive_features: Any, gap: str, confidence: float, pos_label: Any = None
-) -> float:
-    """A number that the gap is at most, wrong with a chance of at most ``1 - confidence``.
-
-    The largest of the exact bounds of all pairs of groups (and, for equalized odds, both labels):
-    see `fairproj.inference.differences`. Of a group without rows nothing is known: its rate may be anything.
-
-    Every group to be compared must be among ``sensitive_features``.
-    """
-    _check_confidence(confidence)
-    y, y_pred, positive = two_labels(y, y_pred, pos_label)
-    actual, predicted = (y == positive).astype(np.intp), (y_pred == positive).astype(np.intp)
-    groups = _several(sensitive_features, len(actual))
-    return max(
-        largest_difference_bound(*_counts(name, actual, predicted, groups), confidence)
-        for name in _GAPS[gap]
-    )
 
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """Rates of each group and gaps between groups, with intervals.
+    """Rates of each group and gaps between groups, with exact intervals.
+
+    Made by `from_estimator`, `from_predictions` or `from_counts`. The interval of a rate is Clopper
+    & Pearson's. A gap's interval is made of exact bounds of the differences between two groups. Its
+    upper end fails with at most half of ``1 - confidence``: the largest of the upper bounds of all
+    pairs, each at that level, since it is too small only if that of the pair which truly differs
+    most is. Its lower end fails with at most the other half: the best lower bound of some pairs, at
+    that level divided by the number of ordered pairs. Both are valid for any sample size and number
+    of groups. For equalized odds, the pairs of both labels are taken together.
+
+    All of this is for independent rows, each drawn like the others. Rows held out by group *and*
+    label, as `fair_train_test_split` does, have the share of positive labels of the training rows.
+    That does not affect true and false positive rates. The intervals of selection rates and
+    accuracies treat the share as random; they are nearly right unless most rows are held out.
 
     Attributes
     ----------
@@ -102,6 +57,111 @@ class FairnessReport:
     rates: pd.DataFrame
     gaps: pd.DataFrame
     confidence: float
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        sensitive_features: Any = None,
+        pos_label: Any = None,
+        confidence: float = 0.95,
+    ) -> FairnessReport:
+        """Report on a fitted classifier's predictions.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Any fitted classifier, also a pipeline or a search.
+        X, y : array-like
+            Rows that it has not seen, and their labels.
+        sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
+            The groups; may be left out if the classifier names ``sensitive_columns`` of X.
+        pos_label : label, optional
+            The positive label; by default the classifier's, or the larger in sort order.
+        confidence : float, default=0.95
+            Of every interval by itself.
+
+        Returns
+        -------
+        FairnessReport
+
+        Examples
+        --------
+        >>> from fairproj import FairBoostClassifier, FairnessReport
+        >>> from fairproj.datasets import load_german
+        >>> from fairproj.selection import fair_train_test_split
+        >>> data = load_german()
+        >>> X, X_test, y, y_test, sex, sex_test = fair_train_test_split(
+        ...     data.data, data.target, data.sensitive_features, random_state=0)
+        >>> model = FairBoostClassifier(max_gap=0.05).fit(X, y, sensitive_features=sex)
+        >>> report = FairnessReport.from_estimator(
+        ...     model, X_test, y_test, sensitive_features=sex_test)
+        >>> gap = report.gaps.set_index("gap").loc["equal_opportunity"]
+        >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
+        0.04 in [0.00, 0.33]
+        """
+        return cls.from_predictions(
+            y,
+            estimator.predict(X),
+            sensitive_features=find_sensitive_features(estimator, X, sensitive_features),
+            pos_label=positive_label(estimator) if pos_label is None else pos_label,
+            confidence=confidence,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any,
+        pos_label: Any = None,
+        confidence: float = 0.95,
+    ) -> FairnessReport:
+        """Report on the predictions of any model.
+
+        Parameters
+        ----------
+        y_true, y_pred : array-like of shape (n_rows,)
+            Labels and predictions.
+        sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+            The groups; several columns are crossed.
+        pos_label : label, optional
+            The positive label; by default the larger in sort order.
+        confidence : float, default=0.95
+            Of every interval by itself.
+
+        Returns
+        -------
+        FairnessReport
+        """
+        counts, groups = cell_counts(y_true, y_pred, sensitive_features, pos_label=pos_label)
+        return cls.from_counts(counts, groups.names, confidence=confidence)
+
+    @classmethod
+    def from_counts(
+        cls, counts: CellCounts, group_names: list[str], *, confidence: float = 0.95
+    ) -> FairnessReport:
+        """Report on rows that were counted by group and label."""
+        check_confidence(confidence)
+        if len(group_names) < 2:
+            raise ValueError(
+                f"sensitive_features holds one group only ({group_names[0]}); a gap needs two"
+            )
+        rates = [_rate_rows(rate, counts, group_names, confidence) for rate in RATES.values()]
+        error = (1 - confidence) / 2
+        highs = {
+            rate: largest_difference_bound(*rate.counts(counts), 1 - error)
+            for rate in {rate for statistic in STATISTICS.values() for rate in statistic.rates}
+        }
+        gaps = [
+            _gap_row(statistic, counts, group_names, error, highs)
+            for statistic in STATISTICS.values()
+        ]
+        return cls(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
 
     @property
     def too_small(self) -> list[str]:
@@ -164,107 +224,19 @@ def _with_interval(row: Any) -> str:
     return f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}]"
 
 
-def fairness_report(
-    model: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any = None,
-    *,
-    y_pred: Any = None,
-    pos_label: Any = None,
-    confidence: float = 0.95,
-) -> FairnessReport:
-    """Rates by group and gaps of a classifier on held-out rows, with exact intervals.
+def gap_upper_bound(counts: CellCounts, statistic: str | Statistic, confidence: float) -> float:
+    """A number that the gap is at most, wrong with a chance of at most ``1 - confidence``.
 
-    The interval of a rate is Clopper & Pearson's. A gap's interval is made of exact bounds of the
-    differences between two groups. Its upper end fails with at most half of ``1 - confidence``: the
-    largest of the upper bounds of all pairs, each at that level, since it is too small only if that
-    of the pair which truly differs most is. Its lower end fails with at most the other half: the
-    best lower bound of some pairs, at that level divided by the number of ordered pairs. Both are
-    valid for any sample size and number of groups. For equalized odds, the pairs of both labels are
-    taken together.
-
-    All of this is for independent rows, each drawn like the others. Rows held out by group *and*
-    label, as `fair_train_test_split` does, have the share of positive labels of the training rows.
-    That does nothing to true and false positive rates. The intervals of selection rates and
-    accuracies take the share for chance; they are nearly right unless most rows are held out.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted; not looked at if ``y_pred`` is given.
-    X : array, sparse matrix or data frame
-        Rows that the model was neither trained nor watched on; not looked at if ``y_pred`` is
-        given.
-    y : array-like of shape (n_rows,)
-        Their labels. Every row counts once: exact intervals know no weights.
-    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
-        Their groups; several columns are crossed. May be left out for a model with
-        ``sensitive_columns``, if X has them.
-    y_pred : array-like of shape (n_rows,), optional
-        Predictions, to audit a model by these alone (``model`` and ``X`` may be None).
-    pos_label : label, optional
-        The positive label; by default the model's ``pos_label``, or the larger in sort order.
-    confidence : float, default=0.95
-
-    Returns
-    -------
-    FairnessReport
-        ``print`` it, or use its data frames `rates` and `gaps`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairproj import fairness_report
-    >>> y = np.tile([0, 1], 50)
-    >>> predicted = np.where(np.arange(100) % 4 == 1, 0, y)
-    >>> group = np.repeat(["a", "b"], 50)
-    >>> report = fairness_report(None, None, y, group, y_pred=predicted)
-    >>> gap = report.gaps.set_index("gap").loc["equal_opportunity"]
-    >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
-    0.04 in [0.00, 0.33]
+    The largest of the exact bounds of all pairs of groups (and, for equalized odds, both labels):
+    see `fairproj.inference.differences`. Nothing is known about a group without rows: its rate may
+    be anything.
     """
-    _check_confidence(confidence)
-    if sensitive_features is None:
-        columns = getattr(innermost(model), "sensitive_columns", None)
-        if columns is None:
-            raise ValueError(
-                "sensitive_features is missing, and the model names no sensitive_columns; pass the "
-                "group of each row"
-            )
-        sensitive_features = split_sensitive_columns(X, columns)[1]
-    predictions = model.predict(X) if y_pred is None else y_pred
-    if pos_label is None:
-        pos_label = getattr(innermost(model), "pos_label", None)
-    y, predictions, positive = two_labels(y, predictions, pos_label)
-    actual, predicted = (y == positive).astype(np.intp), (predictions == positive).astype(np.intp)
-    groups = _several(sensitive_features, len(actual))
-    counts = {name: _counts(name, actual, predicted, groups) for name in _RATES}
-    rates = [_rate_rows(name, *counts[name], groups.names, confidence) for name in _RATES]
-    error = (1 - confidence) / 2
-    highs = {name: largest_difference_bound(*counts[name], 1 - error) for name in _RATES}
-    gaps = [
-        _gap_row(name, [counts[r] for r in used], groups.names, error, max(highs[r] for r in used))
-        for name, used in _GAPS.items()
-    ]
-    return FairnessReport(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1 - 1e-9:
-        wanted = "confidence must lie between 0 and 1"
-        if 0 < confidence < 1:
-            wanted += ", by more than a billionth"
-        raise ValueError(f"{wanted}, got {confidence!r}")
-
-
-def _several(sensitive_features: Any, n_rows: int) -> Groups:
-    groups = check_groups(sensitive_features, n_rows, beside="y")
-    if len(groups.values) < 2:
-        raise ValueError(
-            f"sensitive_features holds one group only ({groups.names[0]}); a gap needs two"
-        )
-    return groups
+    check_confidence(confidence)
+    if isinstance(statistic, str):
+        statistic = find_statistic(statistic)
+    return max(
+        largest_difference_bound(*rate.counts(counts), confidence) for rate in statistic.rates
+    )
 
 
 def innermost(model: Any) -> Any:
@@ -278,57 +250,75 @@ def innermost(model: Any) -> Any:
             return model
 
 
-def _counts(name: str, actual: Any, predicted: Any, groups: Any) -> tuple[Array, Array]:
-    """Hits and rows of a rate, for each group."""
-    inside = np.isin(actual, _RATES[name])
-    hit = (actual == predicted) if name == "accuracy" else predicted == 1
-    n_groups = len(groups.values)
-    rows = np.bincount(groups.codes[inside], minlength=n_groups)
-    hits = np.bincount(groups.codes[inside & hit], minlength=n_groups)
-    return hits.astype(float), rows.astype(float)
+def positive_label(estimator: Any) -> Any:
+    """The label that a fitted classifier calls positive: its ``pos_label``, or the larger class.
+
+    None where it has neither.
+    """
+    named = getattr(innermost(estimator), "pos_label", None)
+    classes: Any = getattr(estimator, "classes_", ())
+    return classes[-1] if named is None and len(classes) == 2 else named
+
+
+def find_sensitive_features(estimator: Any, X: Any, sensitive_features: Any) -> Any:
+    """The groups as given, or those of the ``sensitive_columns`` that the classifier names."""
+    if sensitive_features is not None:
+        return sensitive_features
+    columns = getattr(innermost(estimator), "sensitive_columns", None)
+    if columns is None:
+        raise ValueError(
+            "sensitive_features is missing, and the model names no sensitive_columns; pass the "
+            "group of each row"
+        )
+    return split_sensitive_columns(X, columns)[1]
 
 
 def _rate_rows(
-    name: str, hits: Array, rows: Array, groups: list[str], confidence: float
+    rate: Rate, counts: CellCounts, groups: list[str], confidence: float
 ) -> pd.DataFrame:
+    hits, rows = rate.counts(counts)
     low, high = exact_interval(hits, rows, confidence)
     return pd.DataFrame(
         {
             "group": groups,
-            "rate": name,
+            "rate": rate.name,
             "n": rows.astype(int),
             "hits": hits.astype(int),
-            "estimate": _share(hits, rows),
+            "estimate": rate.values(counts),
             "low": low,
             "high": high,
         }
     )
 
 
-def _share(hits: Array, rows: Array) -> Array:
-    share: Array = np.full(len(rows), np.nan)
-    return np.divide(hits, rows, out=share, where=rows > 0)
-
-
 def _gap_row(
-    name: str, counts: list[tuple[Array, Array]], groups: list[str], error: float, high: float
+    statistic: Statistic,
+    counts: CellCounts,
+    groups: list[str],
+    error: float,
+    highs: dict[Rate, float],
 ) -> dict[str, Any]:
     """The widest of one or more comparisons; ``low`` fails with a chance of at most ``error``."""
-    n_pairs = len(counts) * len(groups) * (len(groups) - 1)
-    found = []
-    for hits, rows in counts:
-        share = _share(hits, rows)
-        known = (~np.isnan(share)).sum() > 1
-        top, bottom = (int(np.nanargmax(share)), int(np.nanargmin(share))) if known else (0, 0)
-        gap = share[top] - share[bottom] if known else np.nan
-        found.append((gap, *((groups[top], groups[bottom]) if known else ("unknown", "unknown"))))
-    estimate, highest, lowest = max(found, key=lambda one: np.nan_to_num(one[0], nan=np.inf))
+    compared = [rate.counts(counts) for rate in statistic.rates]
+    n_pairs = len(compared) * len(groups) * (len(groups) - 1)
+    gap, highest, lowest = max(
+        (_extremes(rate.values(counts), groups) for rate in statistic.rates),
+        key=lambda extremes: np.nan_to_num(extremes[0], nan=np.inf),
+    )
     return {
-        "gap": name,
-        "estimate": estimate,
-        "low": max(largest_difference_low(*each, 1 - error / n_pairs) for each in counts),
-        "high": high,
+        "gap": statistic.name,
+        "estimate": gap,
+        "low": max(largest_difference_low(*each, 1 - error / n_pairs) for each in compared),
+        "high": max(highs[rate] for rate in statistic.rates),
         "highest": highest,
         "lowest": lowest,
-        "n_smallest": int(min(rows.min() for _, rows in counts)),
+        "n_smallest": int(min(rows.min() for _, rows in compared)),
     }
+
+
+def _extremes(rates: Array, groups: list[str]) -> tuple[float, str, str]:
+    """The gap between the known rates, and the groups where they are highest and lowest."""
+    if (~np.isnan(rates)).sum() < 2:
+        return np.nan, "unknown", "unknown"
+    top, bottom = int(np.nanargmax(rates)), int(np.nanargmin(rates))
+    return float(rates[top] - rates[bottom]), groups[top], groups[bottom]

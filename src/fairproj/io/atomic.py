@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Writing files so that a reader finds the old content or the new one, never a part of it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 
 
 @contextmanager
-def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Where to write: a file beside ``path`` that takes its place once all is written.
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; on leaving without an error, it replaces ``path``.
 
-    Whatever happens before, an older file stays as it is; the new one gets its mode. Of a link, the
-    file that it leads to is written.
+    The new file has the mode of the file it replaces. If ``path`` is a symbolic link, its target
+    is replaced.
     """
-    target, partial, mode = _begun(path)
+    target, partial, mode = _start(path)
     try:
         yield partial
-        with _named(path):
+        with _name_in_errors(path):
             with partial.open("rb") as file:
                 os.fsync(file.fileno())
             if mode is not None:
@@ -31,53 +31,59 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file, complete or not at all."""
+    with atomic_path(path) as partial, _name_in_errors(path):
+        partial.write_text(text, "utf-8")
+
+
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse what `whole` would refuse, before any work is done."""
-    _begun(path)[1].unlink()
+    """Raise the error that `atomic_path` would raise, before any work is done."""
+    _start(path)[1].unlink()
 
 
-def _begun(path: str | os.PathLike[str]) -> tuple[Path, Path, int | None]:
-    """The file to write, an empty one beside it, and the mode of the file that is there."""
+def _start(path: str | os.PathLike[str]) -> tuple[Path, Path, int | None]:
+    """The file to write, an empty temporary file beside it, and the mode of the existing file."""
     target = Path(os.path.realpath(path))
     if not target.name or not os.fspath(path):
-        raise ValueError(f"{os.fspath(path)!r} is no name of a file")
+        raise ValueError(f"{os.fspath(path)!r} is not the name of a file")
     partial = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
-    with _named(path):
+    with _name_in_errors(path):
         mode = _mode(Path(path))
-        _clear_away(target)
+        _remove_leftovers(target)
         partial.touch(0o666 if mode is None else 0o600, exist_ok=False)
     return target, partial, mode
 
 
 @contextmanager
-def _named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors of the system tell the file that the user named."""
+def _name_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise errors of the system with the name that the user gave, not the temporary one."""
     try:
         yield
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
         raise type(error)(
-            f"{os.fspath(path)} cannot be written: {why}; name another file"
+            f"{os.fspath(path)} cannot be written: {reason}; name another file"
         ) from None
 
 
 def _mode(path: Path) -> int | None:
-    """Who may read and write the file that is there, if one is; only plain files are replaced."""
+    """The permissions of the existing file, if there is one; only plain files are replaced."""
     try:
-        found = path.stat().st_mode
+        mode = path.stat().st_mode
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found):
-        raise OSError("it is there and not a plain file")
-    return stat.S_IMODE(found) & 0o777
+    if not stat.S_ISREG(mode):
+        raise OSError("it exists and is not a plain file")
+    return stat.S_IMODE(mode) & 0o777
 
 
-def _clear_away(target: Path) -> None:
-    """What runs for the same file left behind when they were killed."""
-    for left in target.parent.glob(f".{glob.escape(target.name)}.*-*.partial"):
-        process = left.name.removesuffix(".partial").rsplit(".", 1)[1].split("-")[0]
+def _remove_leftovers(target: Path) -> None:
+    """Remove temporary files of the same target whose process was killed."""
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*-*.partial"):
+        process = leftover.name.removesuffix(".partial").rsplit(".", 1)[1].split("-")[0]
         if process.isdigit() and not _is_alive(int(process)):
-            left.unlink(missing_ok=True)
+            leftover.unlink(missing_ok=True)
 
 
 def _is_alive(process: int) -> bool:
@@ -85,12 +91,6 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it is another user's
+    except OSError:  # it belongs to another user
         return True
     return True
-
-
-def write(path: str | os.PathLike[str], text: str) -> None:
-    """A text file, whole or not at all."""
-    with whole(path) as partial, _named(path):
-        partial.write_text(text, "utf-8")

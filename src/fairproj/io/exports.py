@@ -1,10 +1,9 @@
-"""A fitted model for other programs: LightGBM's own text, and ONNX.
+"""Exports of a fitted model to LightGBM's text format and to ONNX.
 
-Apart from `persistence` because nothing here is read back: an export holds what predicts and not
-the record, and it needs a library that the rest of the package does not. The ONNX graph is written
-here, operator by operator, and not by a converter. Those at hand work in single precision, which
-moves rows that stand at a threshold to the other side, and take no notice of the scale of the
-probabilities. In the graph written here thresholds, margins and inputs are doubles.
+An export holds what predicts, not the record of the run, and is not read back. The ONNX graph is
+built operator by operator: the converters known to us work in single precision, which moves rows
+that lie at a threshold to the other side, and ignore the scale of the probabilities. Here
+thresholds, margins and inputs are doubles.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairproj.estimators.fairproj import FairProjClassifier
-from fairproj.io.atomic import whole, write
+from fairproj.engines.base import TIE
 from fairproj.engines.lightgbm import text as native
+from fairproj.io.atomic import atomic_path, write_text
 
 __all__ = ["to_lightgbm", "to_onnx"]
 
@@ -30,12 +29,12 @@ _OPSET, _OPSET_OF_TREES, _IR_VERSION = 18, 5, 10
 _SUM, _AS_IT_IS = 1, 0
 
 
-def to_lightgbm(model: FairProjClassifier, path: str | os.PathLike[str] | None = None) -> str:
-    """The model as LightGBM's text, which ``lightgbm.Booster(model_file=...)`` opens.
+def to_lightgbm(model: Any, path: str | os.PathLike[str] | None = None) -> str:
+    """Export a model as LightGBM's text, which ``lightgbm.Booster(model_file=...)`` opens.
 
     Parameters
     ----------
-    model : FairProjClassifier
+    model : FairBoostClassifier or FairProjClassifier
         Fitted, with the built-in trees.
     path : path, optional
         Where to write it too. An existing file is replaced, all at once.
@@ -45,15 +44,21 @@ def to_lightgbm(model: FairProjClassifier, path: str | os.PathLike[str] | None =
     str
         Its raw score is the margin, its prediction the probability of ``classes_[1]``, both of
         ``model.to_matrix(X)``.
+
+    Notes
+    -----
+    The raw score is the margin as LightGBM adds it up. A score within 1e-9 of zero is a tie, which
+    `decision_function` returns as 0 and `predict` labels ``classes_[0]``; the text has no place for
+    that rule, so apply it where labels are made from the raw score.
     """
     text: str = _booster(model, "LightGBM's text").model_to_string()
     if path is not None:
-        write(path, text)
+        write_text(path, text)
     return text
 
 
-def to_onnx(model: FairProjClassifier, path: str | os.PathLike[str] | None = None) -> bytes:
-    """The model as an ONNX graph (needs ``onnx``; to run it, ``onnxruntime`` 1.21 or later).
+def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> bytes:
+    """Export a model as an ONNX graph (needs ``onnx``; to run it, ``onnxruntime`` 1.21 or later).
 
     Its input ``X`` is a matrix of doubles as ``model.to_matrix(X)`` makes it: categories as codes,
     NaN for what is missing. Its outputs are ``label``, the class as in ``classes_``,
@@ -61,7 +66,7 @@ def to_onnx(model: FairProjClassifier, path: str | os.PathLike[str] | None = Non
 
     Parameters
     ----------
-    model : FairProjClassifier
+    model : FairBoostClassifier or FairProjClassifier
         Fitted, with the built-in trees.
     path : path, optional
         Where to write it too. An existing file is replaced, all at once.
@@ -73,15 +78,16 @@ def to_onnx(model: FairProjClassifier, path: str | os.PathLike[str] | None = Non
 
     Notes
     -----
-    Every row ends in the leaf where LightGBM puts it, and labels are identical. A runtime may add
-    the leaves up in another order, so a margin within rounding of zero, some 1e-15, may come out
-    on either side of it.
+    Every row ends in the leaf where LightGBM puts it. As in `decision_function`, a margin within
+    1e-9 of zero is a tie: it is returned as 0 and labelled ``classes_[0]``. A runtime may add the
+    leaves up in another order, which moves margins by rounding, and labels only where a margin lies
+    within rounding of 1e-9.
     """
     onnx = _onnx()
     booster = _booster(model, "ONNX")
     nodes = _Nodes.of(native.blocks(booster.model_to_string()))
     graph = onnx.helper.make_graph(
-        _operators(onnx, nodes, model.classes_),
+        _operators(onnx, nodes, model.classes_, model._ensemble.link_scale),
         "fairproj",
         [_port(onnx, "X", onnx.TensorProto.DOUBLE, model.n_features_in_)],
         [
@@ -91,17 +97,17 @@ def to_onnx(model: FairProjClassifier, path: str | os.PathLike[str] | None = Non
         ],
     )
     versions = (("", _OPSET), ("ai.onnx.ml", _OPSET_OF_TREES))
-    made = onnx.helper.make_model(
+    exported = onnx.helper.make_model(
         graph,
         producer_name="fairproj",
         ir_version=_IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid(*version) for version in versions],
     )
-    onnx.helper.set_model_props(made, _properties(model))
-    onnx.checker.check_model(made)
-    raw: bytes = made.SerializeToString()
+    onnx.helper.set_model_props(exported, _properties(model))
+    onnx.checker.check_model(exported)
+    raw: bytes = exported.SerializeToString()
     if path is not None:
-        with whole(path) as partial:
+        with atomic_path(path) as partial:
             partial.write_bytes(raw)
     return raw
 
@@ -117,17 +123,20 @@ def _onnx() -> Any:
 
 
 def _booster(model: Any, target: str) -> Any:
-    if not isinstance(model, FairProjClassifier):
+    if not hasattr(type(model), "encoding_"):
         raise TypeError(
-            f"an export is of a FairProjClassifier, got {type(model).__name__}; for a search or a "
-            "pipeline export its best_estimator_ or last step"
+            "only a FairBoostClassifier or FairProjClassifier can be exported, got "
+            f"{type(model).__name__}; for a search or a pipeline export its best_estimator_ or "
+            "last step"
         )
     if not hasattr(model, "certificate_"):
         raise ValueError("the model is not fitted; call fit first")
-    if model.estimator is not None:
+    if not hasattr(model, "booster_"):
+        learner = f"engine={model.engine!r}"
+        if model.estimator is not None:
+            learner = f"estimator={type(model.estimator).__name__}"
         raise ValueError(
-            f"{target} is for the built-in trees, and this model has "
-            f"estimator={type(model.estimator).__name__}; fit without estimator="
+            f"{target} is for the built-in trees, and this model has {learner}; fit without it"
         )
     return model.booster_
 
@@ -214,20 +223,24 @@ def _members(block: str, which: int) -> list[int]:
     ]
 
 
-def _operators(onnx: Any, nodes: _Nodes, classes: NDArray[Any]) -> list[Any]:
-    """Trees, margin, then label and probabilities from it."""
+def _operators(onnx: Any, nodes: _Nodes, classes: NDArray[Any], link_scale: float) -> list[Any]:
+    """Trees, the margin with ties at zero, then label and probabilities from it."""
     node = onnx.helper.make_node
     return [
         _tree_operator(onnx, nodes),
         _constant(onnx, "zero", np.zeros(1)),
-        _constant(onnx, "two", np.array([-2.0, 2.0])),
+        _constant(onnx, "tie", np.array([TIE])),
+        _constant(onnx, "scales", np.array([-link_scale, link_scale])),
         _constant(onnx, "flat", np.array([-1])),
         _constant(onnx, "classes", classes),
-        node("Reshape", ["sum", "flat"], ["margin"]),
+        node("Abs", ["sum"], ["size"]),
+        node("Greater", ["size", "tie"], ["decided"]),
+        node("Where", ["decided", "sum", "zero"], ["settled"]),
+        node("Reshape", ["settled", "flat"], ["margin"]),
         node("Greater", ["margin", "zero"], ["is_second"]),
         node("Cast", ["is_second"], ["class"], to=onnx.TensorProto.INT64),
         node("Gather", ["classes", "class"], ["label"]),
-        node("Mul", ["sum", "two"], ["logits"]),
+        node("Mul", ["settled", "scales"], ["logits"]),
         node("Sigmoid", ["logits"], ["probabilities"]),
     ]
 
@@ -262,18 +275,18 @@ def _tree_operator(onnx: Any, nodes: _Nodes) -> Any:
 
 def _constant(onnx: Any, name: str, values: NDArray[Any]) -> Any:
     tensor = onnx.helper.make_tensor(
-        name, _kind_of(onnx, values), values.shape, _plain(values).tolist()
+        name, _kind_of(onnx, values), values.shape, _as_onnx_type(values).tolist()
     )
     return onnx.helper.make_node("Constant", [], [name], value=tensor)
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Labels in a type that ONNX has: truth values, integers, doubles or text."""
+def _as_onnx_type(values: NDArray[Any]) -> NDArray[Any]:
+    """Labels in a type that ONNX has: booleans, integers, doubles or text."""
     values = np.array(values.tolist())
     if values.dtype.kind not in "biufU":
         raise ValueError(
-            f"labels of type {values.dtype} cannot be exported to ONNX; use text, numbers or truth "
-            "values"
+            f"labels of type {values.dtype} cannot be exported to ONNX; use text, numbers or "
+            "booleans"
         )
     return values
 
@@ -286,16 +299,15 @@ def _kind_of(onnx: Any, values: NDArray[Any]) -> int:
         "u": int(kinds.INT64),
         "f": int(kinds.DOUBLE),
         "U": int(kinds.STRING),
-    }[_plain(values).dtype.kind]
+    }[_as_onnx_type(values).dtype.kind]
 
 
 def _port(onnx: Any, name: str, kind: int, *width: int) -> Any:
     return onnx.helper.make_tensor_value_info(name, kind, ["rows", *width])
 
 
-def _properties(model: FairProjClassifier) -> dict[str, str]:
-    learnt = model._encoder.learnt
-    columns, categories = learnt.columns, learnt.categories
+def _properties(model: Any) -> dict[str, str]:
+    columns, categories = model.encoding_.columns, model.encoding_.categories
     codes = {str(columns[at]): values.tolist() for at, values in categories.items()}
     return {
         "columns": json.dumps([str(name) for name in columns]),

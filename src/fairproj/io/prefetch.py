@@ -1,4 +1,4 @@
-"""Reading ahead: the next item is made in a thread while the last one is worked on."""
+"""Making the next item of an iterable in a thread while the current one is in use."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 Item = TypeVar("Item")
 
 
-def ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items in the same order; an error of theirs is raised where it is their turn."""
+def prefetch(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the same items in the same order; an error is raised where its item would come."""
     source: Iterator[Any] = iter(items)
     end: Any = object()
     workers: list[threading.Thread] = []
@@ -22,5 +22,6 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
             upcoming = pool.submit(next, source, end)
             yield item
     finally:
-        # The last reference may go in the pool's own thread, which cannot wait for itself.
+        # This may run in the pool's own thread, which cannot wait for itself, if that thread drops
+        # the last reference to this generator.
         pool.shutdown(wait=threading.current_thread() not in workers)

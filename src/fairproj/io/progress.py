@@ -1,4 +1,4 @@
-"""Progress bars. ``rich`` is imported only where a bar is asked for."""
+"""Progress bars; ``rich`` is imported when a bar is shown."""
 
 from __future__ import annotations
 
@@ -10,37 +10,35 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-class show_rounds(Generic[Item, Outcome]):  # noqa: N801 - called like a function
-    """Iterate over a generator, with a progress bar; ``outcome`` is then what it returned."""
+class RoundProgress(Generic[Item, Outcome]):
+    """Iterate over the rounds of a generator, with a progress bar if ``verbose``.
+
+    Attributes
+    ----------
+    outcome
+        What the generator returned, after the last round.
+    """
 
     outcome: Outcome
 
     def __init__(
-        self, run: Generator[Item, None, Outcome], total: int, *, verbose: bool = False
+        self, rounds: Generator[Item, None, Outcome], total: int, *, verbose: bool = False
     ) -> None:
-        self._run = run
+        self._rounds = rounds
         self._total = total
         self._verbose = verbose
 
     def __iter__(self) -> Iterator[Item]:
-        items = self._items()
         if self._verbose:
-            items = _bar(items, self._total)
-        yield from items
+            return _with_bar(self._iterate(), self._total)
+        return self._iterate()
 
-    def _items(self) -> Iterator[Item]:
-        self.outcome = yield from self._run
+    def _iterate(self) -> Iterator[Item]:
+        self.outcome = yield from self._rounds
 
 
-def _bar(items: Iterator[Any], total: int) -> Iterator[Any]:
-    try:
-        from rich.progress import Progress
-    except ImportError:
-        raise ImportError(
-            "verbose=True shows a progress bar and needs rich; install it with "
-            "pip install 'fairproj[progress]'"
-        ) from None
-    with Progress() as progress:
+def _with_bar(items: Iterator[Item], total: int) -> Iterator[Item]:
+    with _rich_progress("verbose=True shows a progress bar and").Progress() as progress:
         task = progress.add_task("boosting", total=total)
         for done, item in enumerate(items, start=1):
             progress.update(task, completed=done)
@@ -52,31 +50,29 @@ def _bar(items: Iterator[Any], total: int) -> Iterator[Any]:
 def time_bar(
     title: str, total: float, done: float, *, show: bool = True
 ) -> Iterator[Callable[[float], None]]:
-    """A bar over work measured in expected seconds; yields what to call as work gets done."""
+    """Show a bar over work in expected seconds; yields the function to call with work done."""
     if not show:
         yield lambda amount: None
         return
-    try:
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            TaskProgressColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-    except ImportError:
-        raise ImportError(
-            "the progress bar needs rich; install it with pip install 'fairproj[progress]'"
-        ) from None
+    bars = _rich_progress("the progress bar")
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("left"),
+        bars.TimeRemainingColumn(),
     )
-    with Progress(*columns, speed_estimate_period=3600) as progress:
+    with bars.Progress(*columns, speed_estimate_period=3600) as progress:
         task = progress.add_task(title, total=total, completed=done)
         yield lambda amount: progress.update(task, advance=amount)
+
+
+def _rich_progress(needed_by: str) -> Any:
+    try:
+        import rich.progress
+    except ImportError:
+        raise ImportError(
+            f"{needed_by} needs rich; install it with pip install 'fairproj[progress]'"
+        ) from None
+    return rich.progress

@@ -1,511 +1,251 @@
-"""Tables in files: CSV, Parquet, Feather and Arrow, compressed or not, whole or in chunks.
+"""Reading tables from CSV, Parquet, Feather and Arrow files, all rows at once or in chunks.
 
-Apart because it is where pyarrow is used, and where whatever may be wrong with a file becomes a
-sentence.
+pyarrow's readers of single files do this. pyarrow.dataset does not fit: it infers the types of a
+CSV file from its first block alone, decodes a whole row group of a Parquet file at once, and reads
+Arrow files ahead without a limit if chunks are used more slowly than they are read.
 """
 
 from __future__ import annotations
 
-import bz2
+import codecs
 import csv
 import difflib
-import gzip
 import hashlib
 import io
 import lzma
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from fairproj.io.atomic import whole
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+from pyarrow import ipc, parquet
+
 from fairproj.data.checks import listing
+from fairproj.io.table_types import (
+    ColumnTypes,
+    apply_types,
+    column_kinds,
+    csv_types,
+    mark_missing,
+)
 
 CHUNK_ROWS = 131_072
-_CSV_BLOCK = 4 << 20  # bytes; several are read ahead
-_BUFFER = 1 << 20
-_AS_TEXT = ("whole number", "number", "truth value", "empty")
-USABLE = (*_AS_TEXT, "text")  # kinds of columns that trees can use
-_PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_KINDS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "arrow",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-}
+_CSV_BLOCK = 4 << 20  # bytes; pyarrow reads several blocks ahead
+_HEAD = 1 << 20  # bytes of a CSV file in which its first line is looked for
+_PARQUET_BUFFER = 1 << 20
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz"}
+_KINDS = dict.fromkeys((".csv", ".tsv", ".txt"), "csv")
+_KINDS |= dict.fromkeys((".parquet", ".pq"), "parquet")
+_KINDS |= dict.fromkeys((".feather", ".arrow", ".ipc"), "arrow")
 _DELIMITERS = ",;\t|"
 _WANTED = "a .csv, .tsv, .parquet, .feather or .arrow file (.csv also with .gz, .bz2, .xz or .zst)"
+# What pyarrow, the csv module and lzma raise for damaged files and full disks.
+FILE_ERRORS = (OSError, EOFError, lzma.LZMAError, csv.Error, pa.ArrowException)
 
 
 class DataFileError(ValueError):
-    """A file that is no table, with what was found in a sentence."""
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.csv
-        import pyarrow.feather
-        import pyarrow.ipc
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(
-            "reading data files needs pyarrow; install it with pip install 'fairproj[cli]'"
-        ) from None
-    return pyarrow
-
-
-@dataclass(frozen=True)
-class KnownText:
-    """The type of a column that held text in training, with the values it held there."""
-
-    values: frozenset[str]
+    """A file that cannot be read or written as a table; the message says why."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file and how it is to be read."""
+    """A file with a table."""
 
     path: Path
-    kind: str
-    packed: str = ""  # the suffix of an outer compression
+    kind: str  # csv, parquet or arrow
+    compression: str | None = None  # of a CSV file
 
     @classmethod
-    def of(cls, path: str | Path) -> DataFile:
-        """From the name alone."""
-        found = Path(path)
-        suffixes = [suffix.lower() for suffix in found.suffixes]
-        packed = ""
-        if suffixes and (suffixes[-1] in _PACKED or suffixes[-1] == ".zst"):
-            packed = suffixes.pop()
-        kind = _KINDS.get(suffixes[-1] if suffixes else "", "")
-        if not kind or (packed and kind != "csv"):
-            raise DataFileError(f"{found} has a name of unknown kind; give {_WANTED}")
-        return cls(found, kind, packed)
+    def from_path(cls, path: str | Path) -> DataFile:
+        """Find the kind of a file from its name."""
+        path = Path(path)
+        suffixes = ["", *(suffix.lower() for suffix in path.suffixes)]
+        compression = _COMPRESSIONS.get(suffixes[-1])
+        kind = _KINDS.get(suffixes[-2] if compression else suffixes[-1])
+        if kind is None or (compression and kind != "csv"):
+            raise DataFileError(f"{path} is a file of unknown kind; give {_WANTED}")
+        return cls(path, kind, compression)
 
-    def read(self, types: Mapping[str, Any] | None = None) -> Any:
-        """The whole table; types that are not given are inferred from all rows."""
+    def read(self, types: ColumnTypes | None = None) -> pa.Table:
+        """Read all rows; types that are not given are inferred from all rows."""
         types = types or {}
-        with _explained(self.path):
-            pa = _arrow()
-            self._check_there()
+        self.column_names()
+        with translate_errors(self.path):
             if self.kind == "parquet":
-                table = pa.parquet.ParquetFile(self.path).read()
+                table = parquet.ParquetFile(self.path).read()
             elif self.kind == "arrow":
-                table = pa.Table.from_batches(*self._batches(pa, None))
+                table = self._open_arrow().read_all()
             else:
-                self._check_names(self.names())
-                with self._stream() as stream:
-                    table = pa.csv.read_csv(stream, **self._csv_options(types))
-                table = _with_nulls(table, types)
-            self._check_names(table.column_names)
+                with self._open_csv() as stream:
+                    table = arrow_csv.read_csv(stream, **self._csv_options(types))
+                table = mark_missing(table, types)
             if not table.num_rows:
                 raise DataFileError(f"{self.path} has column names but no rows")
-            return _typed(table, types)
+            return apply_types(table, types)
 
-    def frame(self, types: Mapping[str, Any] | None = None) -> tuple[Any, list[tuple[str, str]]]:
-        """The whole table as pandas has it, and what each column was taken for."""
+    def read_frame(self, types: ColumnTypes | None = None) -> tuple[pd.DataFrame, dict[str, str]]:
+        """Read all rows as a data frame, with the kind of each column."""
         table = self.read(types)
-        with _explained(self.path):
-            # What pandas once noted about the table is not needed, and may be damaged.
-            return table.replace_schema_metadata().to_pandas(), described(table)
+        with translate_errors(self.path):
+            # Metadata that pandas wrote is not needed, and may be damaged.
+            return table.replace_schema_metadata().to_pandas(), column_kinds(table)
 
     def chunks(
-        self, columns: Sequence[str], types: Mapping[str, Any], as_is: Sequence[str] = ()
-    ) -> Iterator[Any]:
-        """Tables of some rows at a time, with these columns; CSV's ``as_is`` stay text.
+        self, columns: Sequence[str], types: ColumnTypes, text_columns: Sequence[str] = ()
+    ) -> Iterator[pa.Table]:
+        """Read some columns, at most ``CHUNK_ROWS`` rows at a time.
 
-        That text is what stands in the file: 007 is no number.
+        ``text_columns`` of a CSV file keep the text of the file, such as 007, unless they have a
+        type.
         """
-        with _explained(self.path):
-            pa = _arrow()
-            self._check_there()
-            self._check_names(self.names())
-            check_columns(self.path, self.names(), columns)
-            text = {name: pa.string() for name in as_is}
-            for table in self._pieces(pa, list(columns), text | dict(types)):
+        check_columns(self.path, self.column_names(), columns)
+        all_types = dict.fromkeys(text_columns, pa.string()) | dict(types)
+        with translate_errors(self.path):
+            for batch in self._batches(list(columns), all_types):
+                table = pa.Table.from_batches([batch])
                 for start in range(0, table.num_rows, CHUNK_ROWS):
-                    yield _typed(table.slice(start, CHUNK_ROWS), types)
+                    yield apply_types(table.slice(start, CHUNK_ROWS), types)
 
-    def _pieces(self, pa: Any, columns: list[str], types: Mapping[str, Any]) -> Iterator[Any]:
+    def _batches(self, columns: list[str], types: ColumnTypes) -> Iterator[Any]:
         if self.kind == "parquet":
-            # Buffered, or a column of a row group would be read whole.
-            file = pa.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER)
+            # Without a buffer, a column of a row group would be read at once.
+            file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_PARQUET_BUFFER)
             for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
-                yield pa.Table.from_batches([batch]).select(columns)
+                yield batch.select(columns)
         elif self.kind == "arrow":
-            batches, _ = self._batches(pa, columns)
-            for batch in batches:
-                yield pa.Table.from_batches([batch]).select(columns)
+            for batch in _arrow_batches(self._open_arrow(columns)):
+                yield batch.select(columns)
         else:
-            with self._stream() as stream:
-                for batch in pa.csv.open_csv(stream, **self._csv_options(types, columns)):
-                    yield _with_nulls(pa.Table.from_batches([batch]), types)
+            with self._open_csv() as stream:
+                for batch in arrow_csv.open_csv(stream, **self._csv_options(types, columns)):
+                    yield mark_missing(batch, types)
 
-    def _batches(self, pa: Any, columns: Sequence[str] | None) -> tuple[Iterator[Any], Any]:
-        """Record batches of a file or a stream of them, and their schema."""
-        source = pa.memory_map(str(self.path))
-        names = self.names()
-        fields = None  # all of them: what is not compressed then stays where it is, in the file
-        if columns is not None and set(columns) < set(names):
+    def _open_arrow(self, columns: Sequence[str] | None = None) -> Any:
+        """Open an Arrow file in the file format or the stream format, to read some columns."""
+        fields = None  # if all columns are read, those that are not compressed need no copy
+        if columns is not None and len(columns) < len(names := self.column_names()):
             fields = [names.index(name) for name in columns]
-        options = pa.ipc.IpcReadOptions(included_fields=fields)
-        reader = _ipc_reader(pa, source, options)
-        if hasattr(reader, "num_record_batches"):
-            numbers = range(reader.num_record_batches)
-            return (reader.get_batch(number) for number in numbers), reader.schema
-        return iter(reader), reader.schema
+        options = ipc.IpcReadOptions(included_fields=fields)
+        source = pa.memory_map(str(self.path))
+        try:
+            return ipc.open_file(source, options=options)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return ipc.open_stream(source, options=options)
 
-    def names(self) -> list[str]:
-        """The columns."""
-        with _explained(self.path):
-            pa = _arrow()
-            self._check_there()
+    def column_names(self) -> list[str]:
+        """Read the names of the columns, and refuse names that occur more than once."""
+        with translate_errors(self.path):
+            self._check_exists()
             if self.kind == "parquet":
-                return list(pa.parquet.read_schema(self.path).names)
-            if self.kind == "arrow":
-                with pa.memory_map(str(self.path)) as source:
-                    return list(_ipc_reader(pa, source, pa.ipc.IpcReadOptions()).schema.names)
-            return self._header()[1]
+                names = list(parquet.read_schema(self.path).names)
+            elif self.kind == "arrow":
+                names = list(self._open_arrow().schema.names)
+            else:
+                names = self._header()[1]
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if repeated:
+            raise DataFileError(
+                f"{self.path} has several columns called {listing(repeated)}; rename some"
+            )
+        return names
 
     def sha256(self) -> str:
-        found = hashlib.sha256()
         with self.path.open("rb") as file:
-            while part := file.read(1 << 20):
-                found.update(part)
-        return found.hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _header(self) -> tuple[str, list[str]]:
-        """The delimiter, of comma, semicolon, tab and bar, that gives most columns; and these."""
-        with self._stream() as stream:
-            head = stream.read(1 << 20)
-        if not head.strip():
+        """The delimiter of a CSV file that gives the most columns, and the names of these.
+
+        pyarrow does not detect delimiters.
+        """
+        with self._open_csv() as stream:
+            head = stream.read(_HEAD)
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+        if not text.strip():
             raise DataFileError(f"{self.path} is empty; give a table with a line of column names")
-        text = _decoded(head)
-        found = {}
+        first_lines = {}
         for delimiter in _DELIMITERS:
-            records = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-            found[delimiter] = next(filter(None, records))  # pyarrow skips empty lines too
-        best = max(_DELIMITERS, key=lambda delimiter: len(found[delimiter]))
-        return best, found[best]
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            first_lines[delimiter] = next(filter(None, lines))  # pyarrow skips empty lines too
+        return max(first_lines.items(), key=lambda line: len(line[1]))
 
     def _csv_options(
-        self, types: Mapping[str, Any], columns: Sequence[str] | None = None
+        self, types: ColumnTypes, columns: Sequence[str] | None = None
     ) -> dict[str, Any]:
-        pa = _arrow()
         return {
-            "read_options": pa.csv.ReadOptions(block_size=_CSV_BLOCK),
-            "parse_options": pa.csv.ParseOptions(
+            "read_options": arrow_csv.ReadOptions(block_size=_CSV_BLOCK),
+            "parse_options": arrow_csv.ParseOptions(
                 delimiter=self._header()[0], newlines_in_values=True
             ),
-            "convert_options": pa.csv.ConvertOptions(
-                strings_can_be_null=not _known_nulls(types),
-                include_columns=None if columns is None else list(columns),
-                column_types={
-                    name: pa.string() if isinstance(kind, KnownText) else kind
-                    for name, kind in types.items()
-                },
+            "convert_options": arrow_csv.ConvertOptions(
+                include_columns=columns, column_types=csv_types(types)
             ),
         }
 
-    @contextmanager
-    def _stream(self) -> Iterator[IO[bytes]]:
-        if self.packed == ".zst":
-            with _arrow().input_stream(str(self.path), compression="zstd") as stream:
-                yield stream
-        else:
-            opened: Any = _PACKED.get(self.packed, open)
-            with opened(self.path, "rb") as file:
-                yield file
+    def _open_csv(self) -> Any:
+        """Open a CSV file for reading bytes, decompressed."""
+        if self.compression == "xz":  # not among the codecs of pyarrow
+            return lzma.open(self.path)
+        return pa.input_stream(str(self.path), compression=self.compression)
 
-    def _check_there(self) -> None:
+    def _check_exists(self) -> None:
         if self.path.is_file():
             return
-        what = "is a folder" if self.path.is_dir() else "is not there"
-        if self.path.exists() and not self.path.is_dir():
-            what = "is not a plain file, and is read more than once"
-        raise DataFileError(f"{self.path} {what}; give {_WANTED}")
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
-        if twice:
-            raise DataFileError(
-                f"{self.path} has several columns called {listing(twice)}; rename some"
-            )
+        problem = "does not exist"
+        if self.path.is_dir():
+            problem = "is a folder"
+        elif self.path.exists():
+            problem = "is not a plain file, and it would be read more than once"
+        raise DataFileError(f"{self.path} {problem}; give {_WANTED}")
 
 
-def _decoded(head: bytes) -> str:
-    """The beginning of a text; what is cut off in the middle of a character is left out."""
-    try:
-        return head.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if len(head) - error.start > 3:
-            raise
-        return head[: error.start].decode("utf-8-sig")
-
-
-def _ipc_reader(pa: Any, source: Any, options: Any) -> Any:
-    """Of the file format with its index, or of the stream format."""
-    try:
-        return pa.ipc.open_file(source, options=options)
-    except pa.ArrowInvalid:
-        source.seek(0)
-        return pa.ipc.open_stream(source, options=options)
-
-
-def _known_nulls(types: Mapping[str, Any]) -> bool:
-    """Whether what stands for a missing value in CSV was a value of some column in training."""
-    spelt = set(_arrow().csv.ConvertOptions().null_values)
-    return any(isinstance(kind, KnownText) and kind.values & spelt for kind in types.values())
-
-
-def _with_nulls(table: Any, types: Mapping[str, Any]) -> Any:
-    """Missing values, column by column, in the text of a CSV file that was read without."""
-    if not _known_nulls(types):
-        return table
-    pa = _arrow()
-    spelt = pa.csv.ConvertOptions().null_values
-    for position, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            kind = types.get(field.name)
-            known = kind.values if isinstance(kind, KnownText) else ()
-            nulls = pa.array([text for text in spelt if text not in known], pa.string())
-            column = table.column(position)
-            missing = pa.compute.is_in(column, value_set=nulls)
-            column = pa.compute.if_else(missing, pa.scalar(None, pa.string()), column)
-            table = table.set_column(position, field.name, column)
-    return table
-
-
-def _typed(table: Any, types: Mapping[str, Any]) -> Any:
-    """Checked, for pyarrow takes a damaged file as it is; numbers as text where text is meant."""
-    table.validate(full=True)
-    for position, field in enumerate(table.schema):
-        column = _without_views(table.column(position))
-        kind = types.get(field.name)
-        if is_text(kind) and kind_of(column.type) in _AS_TEXT:
-            column = _as_text(column, kind)
-        if column.type != field.type:
-            table = table.set_column(position, field.name, column)
-    return table
-
-
-def _as_text(column: Any, kind: Any) -> Any:
-    """Truth values as training spelt them: True in a CSV file, where pyarrow says true."""
-    pa = _arrow()
-    text = column.cast(pa.string())
-    if pa.types.is_boolean(column.type) and isinstance(kind, KnownText):
-        for said in ("true", "false"):
-            spelt = [value for value in kind.values if value.lower() == said]
-            if said not in kind.values and len(spelt) == 1:
-                text = pa.compute.replace_substring(text, said, spelt[0])
-    return text
-
-
-def _without_views(column: Any) -> Any:
-    """Views and runs, which most of pyarrow does not work on, as plain values."""
-    pa = _arrow()
-    if pa.types.is_run_end_encoded(column.type):
-        column = pa.compute.run_end_decode(column)
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
-
-
-def _without_dictionaries(table: Any) -> Any:
-    """Values themselves: an output has one dictionary for all chunks, an input may have many."""
-    pa = _arrow()
-    for position, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            parts = table.column(position).chunks
-            values = [_without_views(part.dictionary).take(part.indices) for part in parts]
-            table = table.set_column(position, field.name, pa.chunked_array(values))
-    return table
+def _arrow_batches(reader: Any) -> Iterator[Any]:
+    if isinstance(reader, ipc.RecordBatchStreamReader):
+        return iter(reader)
+    return (reader.get_batch(number) for number in range(reader.num_record_batches))
 
 
 def check_columns(path: Path, present: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse columns that a file does not have, and suggest a similar name."""
     missing = [name for name in wanted if name not in present]
     if missing:
         folded = {name.casefold(): name for name in present}
-        near = difflib.get_close_matches(missing[0].casefold(), folded, 1)
+        similar = difflib.get_close_matches(missing[0].casefold(), folded, 1)
         hint = f"it has {listing(list(present), 40)}"
-        if near:
-            hint = f"did you mean {folded[near[0]]!r}?"
+        if similar:
+            hint = f"did you mean {folded[similar[0]]!r}?"
         raise DataFileError(f"{path} has no column {listing(missing)}; {hint}")
 
 
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Whatever pyarrow or a decompressor complains of, as one sentence."""
+def is_data_path(path: Path) -> bool:
+    """Whether a file has the name of a table."""
     try:
-        yield
-    except (DataFileError, ImportError, FileNotFoundError, PermissionError, KeyboardInterrupt):
-        raise
-    except UnicodeDecodeError as error:
-        raise DataFileError(
-            f"{path} is not text in UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from None
-    except _foreign_errors() as error:
-        said = " ".join(str(error).split())[:200]
-        raise DataFileError(f"{path} cannot be read as a table: {said}") from None
-
-
-def _foreign_errors() -> tuple[type[Exception], ...]:
-    arrow = _arrow().ArrowException
-    return (OSError, EOFError, lzma.LZMAError, zlib.error, csv.Error, arrow)
-
-
-def described(table: Any) -> list[tuple[str, str]]:
-    """Each column and what it was taken for."""
-    return [(field.name, kind_of(field.type)) for field in table.schema]
-
-
-def kind_of(arrow_type: Any) -> str:
-    """A type in a user's words."""
-    types = _arrow().types
-    if types.is_dictionary(arrow_type):
-        return "text"
-    for name, is_of in (
-        ("truth value", types.is_boolean),
-        ("whole number", types.is_integer),
-        ("number", types.is_floating),
-        ("number", types.is_decimal),
-        ("text", types.is_string),
-        ("text", types.is_large_string),
-        ("text", types.is_string_view),
-        ("empty", types.is_null),
-        ("date", types.is_date),
-        ("date and time", types.is_timestamp),
-        ("time", types.is_time),
-        ("time span", types.is_duration),
-    ):
-        if is_of(arrow_type):
-            return name
-    return str(arrow_type)
-
-
-def is_data_name(path: Path) -> bool:
-    """Whether a file's name is that of a table."""
-    try:
-        DataFile.of(path)
+        DataFile.from_path(path)
     except DataFileError:
         return False
     return True
 
 
-def is_text(arrow_type: Any) -> bool:
-    """Whether a type that a column is to have is text."""
-    if arrow_type is None or isinstance(arrow_type, KnownText):
-        return arrow_type is not None
-    return kind_of(arrow_type) == "text"
-
-
-def column_types(
-    features: Sequence[str], categories: Mapping[int, Sequence[Any]], truth_values: Sequence[bool]
-) -> dict[str, Any]:
-    """How to read CSV columns of new rows, such that they mean what they meant in training."""
-    pa = _arrow()
-    found: dict[str, Any] = {}
-    for position, name in enumerate(features):
-        values = categories.get(position, [])
-        if any(isinstance(value, str) for value in values):
-            texts = frozenset(value for value in values if isinstance(value, str))
-            found[name] = KnownText(texts)
-        elif truth_values[position]:
-            found[name] = pa.bool_()
-        else:
-            found[name] = pa.float64()
-    return found
-
-
-def as_frame(table: Any, names: Sequence[str]) -> Any:
-    """Some columns as pandas has them, text as categories: each value is looked up once."""
-    pa = _arrow()
-    columns = [table.column(name) for name in names]
-    coded = [c.dictionary_encode() if kind_of(c.type) == "text" else c for c in columns]
-    return pa.table(coded, names=list(names)).to_pandas()
-
-
-class ChunkWriter:
-    """Writes tables one after the other into a file of the kind that its name tells."""
-
-    def __init__(self, sink: Any, kind: str, schema: Any) -> None:
-        pa = _arrow()
-        if kind == "parquet":
-            self._writer = pa.parquet.ParquetWriter(sink, schema)
-        elif kind == "arrow":
-            self._writer = pa.ipc.new_file(sink, schema)
-        else:
-            self._writer = pa.csv.CSVWriter(sink, schema)
-
-    def write(self, table: Any) -> None:
-        self._writer.write_table(table)
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-def write_chunks(path: Path, chunks: Iterator[Any]) -> int:
-    """All chunks into one file, there whole or not at all; how many rows that were."""
-    target = DataFile.of(path)
-    if target.packed or path.suffix.lower() == ".tsv":
-        raise DataFileError(
-            f"{path} would be written compressed or with tabs, which is not done; name a .csv, "
-            ".parquet or .feather file"
-        )
-    rows = 0
-    writer = None
-    with whole(path) as partial:
-        try:
-            for chunk in map(_without_dictionaries, chunks):
-                with _written(path, target.kind, chunk):
-                    writer = writer or ChunkWriter(str(partial), target.kind, chunk.schema)
-                    writer.write(chunk)
-                rows += chunk.num_rows
-            if writer is None:
-                raise DataFileError("there are no rows to write")
-        except BaseException:
-            if writer is not None:
-                with suppress(*_foreign_errors()):  # the file goes; the first error tells more
-                    writer.close()
-            raise
-        with _written(path):
-            writer.close()
-    return rows
-
-
 @contextmanager
-def _written(path: Path, kind: str = "", chunk: Any = None) -> Iterator[None]:
-    """What the writer complains of as one sentence, which names the columns it is about."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raise errors of pyarrow and of decompressors as `DataFileError`, in one sentence."""
     try:
         yield
-    except _foreign_errors() as error:
-        names = (
-            [] if chunk is None else [n for n in chunk.column_names if _is_refused(chunk, n, kind)]
-        )
-        if names:
-            found = ", ".join(f"{name!r} of type {chunk.schema.field(name).type}" for name in names)
-            said = f"has no place for column {found}; leave it out, or name a .feather file"
-        else:
-            said = "cannot be written: " + " ".join(str(error).split())[:200]
-        raise DataFileError(f"{path} {said}") from None
+    except (FileNotFoundError, PermissionError):
+        raise
+    except UnicodeDecodeError as error:
+        raise DataFileError(
+            f"{path} is not text in UTF-8 (byte {error.start}); save it as UTF-8"
+        ) from None
+    except FILE_ERRORS as error:
+        raise DataFileError(f"{path} cannot be read as a table: {one_line(error)}") from None
 
 
-def _is_refused(chunk: Any, name: str, kind: str) -> bool:
-    """Whether a column cannot be written by itself either."""
-    pa = _arrow()
-    part = chunk.select([name]).slice(0, 1)
-    try:
-        writer = ChunkWriter(pa.BufferOutputStream(), kind, part.schema)
-        writer.write(part)
-        writer.close()
-    except pa.ArrowException:
-        return True
-    return False
+def one_line(error: Exception) -> str:
+    """The beginning of an error message on one line."""
+    return " ".join(str(error).split())[:200]

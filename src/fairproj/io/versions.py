@@ -1,4 +1,4 @@
-"""What a bug report should say about the machine."""
+"""Versions of the packages in use, for bug reports and for records of a run."""
 
 from __future__ import annotations
 
@@ -12,28 +12,34 @@ _PACKAGES = (
     "scipy",
     "scikit-learn",
     "lightgbm",
+    "joblib",
     "narwhals",
     "pandas",
+    "msgspec",
     "pyarrow",
-    "jinja2",
-    "fairlearn",
-    "matplotlib",
+    "typer",
     "rich",
+    "jinja2",
+    "matplotlib",
+    "fairlearn",
+    "skops",
+    "onnx",
 )
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that matter here."""
-    found = {"python": sys.version.split()[0]}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    """Look up the versions of Python, fairproj and the packages that it uses."""
+    return {"python": sys.version.split()[0]} | {name: _version(name) for name in _PACKAGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def show_versions() -> None:
-    """Print the versions of Python, the system and the packages that matter here."""
-    for name, found in ({"system": platform.platform()} | versions()).items():
-        print(f"{name:<14}{found}")
+    """Print the versions of the system, Python, fairproj and the packages that it uses."""
+    for name, text in ({"system": platform.platform()} | versions()).items():
+        print(f"{name:<14}{text}")

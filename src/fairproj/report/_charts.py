@@ -1,7 +1,4 @@
-"""Where things lie in the charts of the page, mostly in percent of the plot.
-
-Apart so that the template does no arithmetic and the charts can be wide or narrow.
-"""
+"""Positions in the charts of the page, mostly in percent of the plot, so that charts can resize."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 
 ROW, HIGH_ROW = 38, 46  # pixels: two lines of a group's name, three of a gap's
 MOST_ROWS = 20  # of a chart; the table has them all
-MOST_ROUNDS = 1000  # of a line; more are not told apart
+MOST_ROUNDS = 1000  # of a line; more cannot be distinguished
 DASHES = ("none", "8 3", "2 3", "10 3 2 3", "5 5")
 MARKERS = (
     "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z",  # circle
@@ -63,8 +60,8 @@ def axis(values: Iterable[float], count: int = 4, *, tight: bool = False) -> Axi
 def _round_step(step: float, *, whole: bool) -> float:
     """The next of 1, 2, 5, 10, and so on."""
     power = 10.0 ** math.floor(math.log10(step))
-    found = next(power * m for m in (1, 2, 5, 10) if power * m >= step * (1 - 1e-9))
-    return max(found, 1.0) if whole else found
+    rounded = next(power * m for m in (1, 2, 5, 10) if power * m >= step * (1 - 1e-9))
+    return max(rounded, 1.0) if whole else rounded
 
 
 def rate_axes(rates: Iterable[Sequence[dict[str, Any]]]) -> list[Axis]:

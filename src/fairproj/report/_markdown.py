@@ -1,4 +1,4 @@
-"""The report as Markdown, and a model card. Apart from the page because it has no pictures."""
+"""The report as Markdown, and the model card."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-Content = dict[str, Any]
+from fairproj.report._content import Content
 
 
 def markdown(content: Content) -> str:
     """The whole report, tables and sentences."""
     parts = [
-        f"# {_plain(content['title'])}",
+        f"# {_escape(content['title'])}",
         f"{content['created']}. Verdict: **{content['verdict']}**.",
-        *_section("Summary", map(_plain, content["summary"])),
+        *_section("Summary", map(_escape, content["summary"])),
         *_section("What was asked", [_table(["", ""], content["asked"])]),
         *_section("Data and groups", _data(content["data"])),
         *_section("Rates by group", [_rates(content)]),
@@ -34,7 +34,7 @@ def model_card(content: Content) -> str:
     """A card to go with the model; what only its owner knows is left to fill in."""
     ask = "*To be filled in by the owner of the model.*"
     parts = [
-        f"# Model card: {_plain(content['data']['name'])}",
+        f"# Model card: {_escape(content['data']['name'])}",
         *_section("Model", [_table(["", ""], content["asked"])]),
         *_section("Intended use", [ask]),
         *_section("Out of scope", [ask]),
@@ -46,12 +46,12 @@ def model_card(content: Content) -> str:
             ],
         ),
         *_section(
-            "Evaluation", [*map(_plain, content["summary"]), _scores(content), _gaps(content)]
+            "Evaluation", [*map(_escape, content["summary"]), _scores(content), _gaps(content)]
         ),
         *_section("Rates by group", [_rates(content)]),
     ]
     if content["certificate"]:
-        parts += _section("Training", map(_plain, content["certificate"]["words"]))
+        parts += _section("Training", map(_escape, content["certificate"]["words"]))
     parts += _section("Ethical considerations", [ask])
     parts += _section("Caveats", [_list(content["caveats"])])
     parts += _section("Reproduce", _reproduce(content["reproduce"]))
@@ -64,11 +64,11 @@ def _section(title: str, parts: Iterable[str]) -> list[str]:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     lines = [list(head), ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(_plain(cell) for cell in line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(_escape(cell) for cell in line)} |" for line in lines)
 
 
-def _plain(cell: Any) -> str:
-    """Text that cannot be taken for markup."""
+def _escape(cell: Any) -> str:
+    """Text without anything that Markdown reads as markup."""
     text = " ".join(str(cell).split())
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", text)
 
@@ -84,7 +84,7 @@ def _interval(row: Content) -> str:
 
 
 def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {_plain(item)}" for item in items)
+    return "\n".join(f"- {_escape(item)}" for item in items)
 
 
 def _data(data: Content) -> list[str]:
@@ -100,8 +100,8 @@ def _data(data: Content) -> list[str]:
         for row in data["groups"]
     ]
     head = ["Group", "Rows", "Share", "Positive", "Share positive"]
-    said = f"{data['rows']:,} rows of {_plain(data['name'])}{_plain(which)}. Positive label: "
-    return [f"{said}{_plain(data['positive_label'])}.", _table(head, rows)]
+    rows_of = f"{data['rows']:,} rows of {_escape(data['name'])}{_escape(which)}"
+    return [f"{rows_of}. Positive label: {_escape(data['positive_label'])}.", _table(head, rows)]
 
 
 def _rates(content: Content) -> str:
@@ -109,7 +109,7 @@ def _rates(content: Content) -> str:
     by_group: dict[str, dict[str, str]] = {}
     for row in content["rates"]:
         by_group.setdefault(row["group"], {})[row["name"]] = _interval(row)
-    rows = [[group, *(found.get(name, "") for name in names)] for group, found in by_group.items()]
+    rows = [[group, *(cells.get(name, "") for name in names)] for group, cells in by_group.items()]
     return _table(["Group", *names], rows)
 
 
@@ -131,7 +131,7 @@ def _frontier(frontier: Content) -> list[str]:
     rows = [
         [
             point["series"],
-            f"{point['value']:g}",
+            f"{point['parameter']} {point['value']:g}",
             _number(point["score"]),
             _number(point["gap"]),
             "yes" if point["best"] else "no",
@@ -139,20 +139,20 @@ def _frontier(frontier: Content) -> list[str]:
         ]
         for point in frontier["points"]
     ]
-    head = ["Series", "Epsilon", frontier["score_name"], frontier["gap_name"]]
+    head = ["Series", "Setting", frontier["score_name"], frontier["gap_name"]]
     table = _table([*head, "Not dominated", "This model"], rows)
-    return [_plain(frontier["note"]), table] if frontier["note"] else [table]
+    return [_escape(frontier["note"]), table] if frontier["note"] else [table]
 
 
 def _certificate(certificate: Content) -> list[str]:
-    words = [_plain(sentence) for sentence in certificate["words"]]
-    return [*words, _table(["", ""], certificate["rows"]), _plain(certificate["caveat"])]
+    words = [_escape(sentence) for sentence in certificate["words"]]
+    return [*words, _table(["", ""], certificate["rows"]), _escape(certificate["caveat"])]
 
 
 def _reproduce(reproduce: Content) -> list[str]:
-    found = []
+    parts = []
     if reproduce["command"]:
-        found.append("```sh\n" + reproduce["command"].replace("```", "") + "\n```")
+        parts.append("```sh\n" + reproduce["command"].replace("```", "") + "\n```")
     if reproduce["sha256"]:
-        found.append(f"SHA-256 of the data: `{reproduce['sha256']}`")
-    return [*found, _table(["Package", "Version"], reproduce["versions"].items())]
+        parts.append(f"SHA-256 of the data: `{reproduce['sha256']}`")
+    return [*parts, _table(["Package", "Version"], reproduce["versions"].items())]

@@ -1,13 +1,13 @@
-"""The report as one HTML file. Apart so that jinja2 is imported only where a page is drawn."""
+"""The report as one HTML file; jinja2 is imported only when a page is rendered."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
 from fairproj.report import _charts
+from fairproj.report._content import Content, finite
 
 _VERDICTS = {
     "met": "Target met",
@@ -17,9 +17,9 @@ _VERDICTS = {
 }
 
 
-def html(content: dict[str, Any]) -> str:
-    """A page that needs no other file, from what `fairproj.report._summary` found."""
-    content = _finite(content)
+def html(content: Content) -> str:
+    """A page that needs no other file."""
+    content = finite(content)
     page: str = _environment().from_string(_text("page.html")).render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
 
@@ -31,15 +31,15 @@ def _environment() -> Any:
         raise ImportError(
             "the report page needs jinja2; install it with pip install 'fairproj[report]'"
         ) from None
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     # jinja2's own filter then leaves nothing in the text that could end a script element.
-    found.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    found.filters |= _filters()
-    found.globals |= {"charts": _charts, "verdicts": _VERDICTS, "by_rate": _by_rate}
-    found.globals |= {"css": _text("page.css"), "js": _text("page.js")}
-    return found
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    environment.filters |= _filters()
+    environment.globals |= {"charts": _charts, "verdicts": _VERDICTS, "by_rate": _by_rate}
+    environment.globals |= {"css": _text("page.css"), "js": _text("page.js")}
+    return environment
 
 
 def _text(name: str) -> str:
@@ -54,23 +54,14 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
 
 
-def _with_se(point: dict[str, Any], name: str) -> str:
+def _with_se(point: Content, name: str) -> str:
     error = point[f"{name}_se"]
     return _number(point[name]) + ("" if error is None else f" ± {error:.3f}")
 
 
-def _by_rate(rates: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _by_rate(rates: list[Content]) -> dict[str, list[Content]]:
     """The rows of each rate, by its name."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_rate: dict[str, list[Content]] = {}
     for row in rates:
-        found.setdefault(row["name"], []).append(row)
-    return found
-
-
-def _finite(value: Any) -> Any:
-    """The same with None for numbers that are none, as JSON asks."""
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        by_rate.setdefault(row["name"], []).append(row)
+    return by_rate

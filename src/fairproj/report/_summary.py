@@ -1,26 +1,29 @@
-"""Everything a report says, as plain lists, texts and numbers.
+"""The content of a report: everything it states, as plain lists, texts and numbers.
 
-Apart from the pages because each of them is drawn from this and never from a live model.
+Pages, Markdown and model cards are rendered from this content alone, never from a live model.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn import metrics as sklearn_metrics
 
 from fairproj.boosting.record import History
-from fairproj.data.checks import plain_labels, split_sensitive_columns
+from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
+from fairproj.data.cells import CellCounts
+from fairproj.data.checks import plain_labels
+from fairproj.inference import FairnessReport
+from fairproj.inference.report import find_sensitive_features, innermost, positive_label
 from fairproj.io.versions import versions
-from fairproj.inference import FairnessReport, fairness_report, innermost
+from fairproj.metrics import cell_counts
 from fairproj.report import _words
-from fairproj.selection import Frontier
-
-Content = dict[str, Any]
+from fairproj.report._content import Content
+from fairproj.report._dynamics import dynamics
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Source:
         Of the file.
     command : str
         What to type for the same report.
+    more : dict of str to str
+        Further rows for the table of what was asked.
     """
 
     data: str = "the given rows"
@@ -49,13 +54,12 @@ class Source:
     more: dict[str, str] = field(default_factory=dict)
 
 
-def summary(
-    model: Any,
+def summarize_estimator(
+    estimator: Any,
     X: Any,
     y: Any,
-    sensitive_features: Any = None,
     *,
-    y_pred: Any = None,
+    sensitive_features: Any = None,
     metric: str = "equal_opportunity",
     max_gap: float | None = None,
     confidence: float = 0.95,
@@ -63,40 +67,101 @@ def summary(
     frontier: Content | None = None,
     source: Source | None = None,
 ) -> Content:
-    """What is known of a classifier on these rows; see `fairproj.report` for what it is for."""
-    source = source or Source()
-    inner = innermost(model)
-    if sensitive_features is None and getattr(inner, "sensitive_columns", None) is not None:
-        sensitive_features = split_sensitive_columns(X, inner.sensitive_columns)[1]
-    if pos_label is None:
-        pos_label = getattr(inner, "pos_label", None)
-    if frontier is not None and frontier["gap"] != metric:
-        raise ValueError(
-            f"the frontier is about {frontier['gap']} and the report about {metric}; make it with "
-            f"frontier_content(..., gap={metric!r}), or leave it out"
-        )
-    predicted = model.predict(X) if y_pred is None else y_pred
-    found = fairness_report(
-        model,
-        X,
+    """The content of a report about a fitted classifier.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any fitted classifier, also a pipeline or a search.
+    X, y : array-like
+        Rows, preferably ones that it has not seen, and their labels.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
+        The groups; may be left out if the classifier names ``sensitive_columns`` of X.
+    metric : str, default="equal_opportunity"
+        The gap to look at, by its name in `fairproj.constraints.STATISTICS` or an alias.
+    max_gap : float, optional
+        The largest gap allowed; without it, there is no verdict.
+    confidence : float, default=0.95
+        Of every interval by itself.
+    pos_label : label, optional
+        The positive label; by default the classifier's, or the larger in sort order.
+    frontier : dict, optional
+        From `frontier_content` or `search_content`.
+    source : Source, optional
+        Where the rows come from.
+
+    Returns
+    -------
+    dict
+    """
+    groups = find_sensitive_features(estimator, X, sensitive_features)
+    pos_label = positive_label(estimator) if pos_label is None else pos_label
+    content = summarize_predictions(
         y,
-        sensitive_features,
-        y_pred=predicted,
-        pos_label=pos_label,
+        estimator.predict(X),
+        sensitive_features=groups,
+        metric=metric,
+        max_gap=max_gap,
         confidence=confidence,
+        pos_label=pos_label,
+        frontier=frontier,
+        source=source,
     )
-    labels = plain_labels(y)
-    positive = np.unique(labels)[-1] if pos_label is None else pos_label
+    content["asked"] = _asked(content["target"], _model_rows(estimator), source or Source())
+    content["scores"] += _probability_scores(estimator, X, y, pos_label)
+    inner = innermost(estimator)
+    if isinstance(getattr(inner, "history_", None), History):
+        content["dynamics"] = dynamics(inner.history_)
+        content["certificate"] = _certificate(inner.certificate_)
+    return content
+
+
+def summarize_predictions(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    metric: str = "equal_opportunity",
+    max_gap: float | None = None,
+    confidence: float = 0.95,
+    pos_label: Any = None,
+    frontier: Content | None = None,
+    source: Source | None = None,
+) -> Content:
+    """The content of a report about the predictions of any model.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Labels and predictions.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups; several columns are crossed.
+    metric, max_gap, confidence, frontier, source : as for `summarize_estimator`
+    pos_label : label, optional
+        The positive label; by default the larger in sort order.
+
+    Returns
+    -------
+    dict
+    """
+    source = source or Source()
+    statistic = find_statistic(metric, "metric")
+    _check_frontier(frontier, statistic)
+    counts, groups = cell_counts(y_true, y_pred, sensitive_features, pos_label=pos_label)
+    report = FairnessReport.from_counts(counts, groups.names, confidence=confidence)
+    target = {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
+    model = ["Model", "not given: the predictions alone were audited"]
+    positive = _positive_label(y_true, y_pred, counts) if pos_label is None else str(pos_label)
     content: Content = {
         "format": "fairproj report",
         "format_version": 1,
         "title": f"Fairness report: {source.data}",
         "created": datetime.date.today().isoformat(),
-        "target": {"metric": metric, "name": _words.gap_name(metric), "max_gap": max_gap},
-        "data": _data(found, labels, positive, source),
-        "scores": _scores(model, X, labels, predicted, positive, y_pred is not None),
-        "confidence": confidence,
-        **found.to_dict(),
+        "target": target,
+        "asked": _asked(target, [model], source),
+        "data": _data(counts, groups.names, positive, source),
+        "scores": _scores(counts),
+        **_tables(report),
         "frontier": frontier,
         "dynamics": None,
         "certificate": None,
@@ -106,106 +171,138 @@ def summary(
             "versions": {n: v for n, v in versions().items() if v != "not installed"},
         },
     }
-    content["rates"] = [{**row, "name": _words.rate_name(row["rate"])} for row in content["rates"]]
-    content["gaps"] = [{**row, "name": _words.gap_name(row["gap"])} for row in content["gaps"]]
-    if isinstance(getattr(inner, "history_", None), History):
-        content["dynamics"] = dynamics(inner.history_)
-        content["certificate"] = {
-            "rows": [list(row) for row in inner.certificate_.rows()],
-            "words": _words.certificate(inner.certificate_),
-            "caveat": inner.certificate_.caveat,
-            "holds": bool(inner.certificate_.holds),
-        }
-    content["asked"] = _asked(model, metric, max_gap, source)
-    content["verdict"] = "undecided" if source.seen and max_gap is not None else verdict(content)
+    content["verdict"] = _verdict(content)
     content["summary"] = _words.sentences(content)
-    content["caveats"] = _words.caveats(content, found.too_small, source.seen)
+    content["caveats"] = _words.caveats(content, report.too_small)
     return content
 
 
-def verdict(content: Content) -> str:
+def _check_frontier(frontier: Content | None, statistic: Statistic) -> None:
+    if frontier is not None and frontier["gap"] != statistic.name:
+        raise ValueError(
+            f"the frontier is about {frontier['gap']} and the report about {statistic.name}; make "
+            f"it with frontier_content(..., gap={statistic.name!r}), or leave it out"
+        )
+
+
+def _positive_label(y_true: Any, y_pred: Any, counts: CellCounts) -> str:
+    """The larger label; unknown where all rows hold one label that does not count as positive."""
+    labels = {*pd.unique(plain_labels(y_true)).tolist(), *pd.unique(plain_labels(y_pred)).tolist()}
+    if len(labels) == 1 and not counts.size[:, 1].any():
+        return "unknown"
+    return str(max(labels))
+
+
+def _tables(report: FairnessReport) -> Content:
+    """Rates and gaps as in `FairnessReport.to_dict`, with their names in words."""
+    tables = report.to_dict()
+    tables["rates"] = [{**row, "name": RATES[row["rate"]].words} for row in tables["rates"]]
+    tables["gaps"] = [{**row, "name": STATISTICS[row["gap"]].words} for row in tables["gaps"]]
+    return tables
+
+
+def _verdict(content: Content) -> str:
     """``met``, ``not met``, ``undecided`` (the interval holds the target) or ``no target``."""
     limit = content["target"]["max_gap"]
     if limit is None:
         return "no target"
-    gap = next(row for row in content["gaps"] if row["gap"] == content["target"]["metric"])
+    if content["data"]["seen"]:
+        return "undecided"
+    gap = _words.target_gap(content)
     if gap["high"] <= limit:
         return "met"
     return "not met" if gap["low"] > limit else "undecided"
 
 
-def _data(found: FairnessReport, labels: Any, positive: Any, source: Source) -> Content:
-    by_rate = {name: part.set_index("group")["n"] for name, part in found.rates.groupby("rate")}
-    sizes = by_rate["selection_rate"]
-    groups = [
-        {
-            "group": str(group),
-            "rows": int(rows),
-            "share": float(rows / len(labels)),
-            "positives": int(positives),
-            "positive_share": float(positives / rows),
-        }
-        for group, rows, positives in zip(
-            sizes.index, sizes, by_rate["true_positive_rate"], strict=True
-        )
-    ]
+def _data(counts: CellCounts, names: list[str], positive: str, source: Source) -> Content:
+    n_rows = int(counts.size.sum())
     return {
         "name": source.data,
         "which": source.which,
         "seen": source.seen,
-        "rows": len(labels),
-        "positive_label": str(positive),
-        "groups": groups,
+        "rows": n_rows,
+        "positive_label": positive,
+        "groups": [
+            {
+                "group": name,
+                "rows": int(negatives + positives),
+                "share": float((negatives + positives) / n_rows),
+                "positives": int(positives),
+                "positive_share": float(positives / (negatives + positives)),
+            }
+            for name, (negatives, positives) in zip(names, counts.size, strict=True)
+        ],
     }
 
 
-def _scores(
-    model: Any, X: Any, labels: Any, predicted: Any, positive: Any, by_prediction: bool
-) -> list[Content]:
-    found = {
-        "accuracy": sklearn_metrics.accuracy_score(labels, predicted),
-        "balanced accuracy": sklearn_metrics.balanced_accuracy_score(labels, predicted),
-        "accuracy of the majority label": np.unique(labels, return_counts=True)[1].max()
-        / len(labels),
+def _scores(counts: CellCounts) -> list[Content]:
+    size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
+    present = size > 0  # as scikit-learn, which leaves out a class without rows
+    scores = {
+        "accuracy": counts.accuracy,
+        "balanced accuracy": float(np.mean(correct[present] / size[present])),
+        "accuracy of the majority label": counts.constant_accuracy,
     }
-    if not by_prediction and hasattr(model, "predict_proba"):
-        column = model.classes_.tolist().index(positive)
-        probability = model.predict_proba(X)[:, column]
-        actual = labels == positive
-        found["ROC AUC"] = sklearn_metrics.roc_auc_score(actual, probability)
-        found["log loss"] = sklearn_metrics.log_loss(actual, probability)
-    return [{"name": name, "value": float(value)} for name, value in found.items()]
+    return [{"name": name, "value": value} for name, value in scores.items()]
 
 
-def _asked(model: Any, metric: str, max_gap: float | None, source: Source) -> list[list[str]]:
-    rows = [["Gap looked at", _words.gap_name(metric)]]
-    rows.append(["Largest gap allowed", "none was named" if max_gap is None else f"{max_gap:g}"])
-    inner = innermost(model)
-    if inner is not model:
-        rows.append(["Model", f"{type(model).__name__} around {type(inner).__name__}"])
-    if hasattr(model, "reason_"):
-        rows.append(["How epsilon was chosen", str(model.reason_)])
+def _probability_scores(estimator: Any, X: Any, y: Any, positive: Any) -> list[Content]:
+    """Scores of the probabilities, where there are some and both labels occur."""
+    actual = plain_labels(y) == positive
+    if not hasattr(innermost(estimator), "predict_proba") or len(np.unique(actual)) < 2:
+        return []
+    column = estimator.classes_.tolist().index(positive)
+    probability = estimator.predict_proba(X)[:, column]
+    scores = {
+        "ROC AUC": sklearn_metrics.roc_auc_score(actual, probability),
+        "log loss": sklearn_metrics.log_loss(actual, probability),
+    }
+    return [{"name": name, "value": float(value)} for name, value in scores.items()]
+
+
+def _certificate(certificate: Any) -> Content:
+    return {
+        "rows": [list(row) for row in certificate.rows()],
+        "words": _words.certificate_words(certificate),
+        "caveat": certificate.caveat,
+        "holds": bool(certificate.holds),
+    }
+
+
+def _asked(target: Content, model: list[list[str]], source: Source) -> list[list[str]]:
+    limit = target["max_gap"]
+    return [
+        ["Gap looked at", target["name"]],
+        ["Largest gap allowed", "none was named" if limit is None else f"{limit:g}"],
+        *model,
+        *([name, text] for name, text in source.more.items()),
+    ]
+
+
+def _model_rows(estimator: Any) -> list[list[str]]:
+    inner, name = innermost(estimator), type(estimator).__name__
+    around = "" if inner is estimator else f" around {type(inner).__name__}"
+    rows = [["Model", name + around]]
+    if hasattr(estimator, "reason_"):
+        rows.append([f"How {' and '.join(estimator.best_params_)} was chosen", estimator.reason_])
     if isinstance(getattr(inner, "history_", None), History):
-        enforce = {
-            "classifier": "the gap of the predictions on the watched rows (closed loop)",
-            "distribution": "the balance of the training weights (the paper's surrogate)",
-        }
-        rows += [
-            ["Constraint in training", _words.plain(inner.constraints)],
-            ["What epsilon bounded", enforce[inner.enforce]],
-            ["Epsilon", _epsilon(inner.epsilon)],
-            ["Most rounds", str(inner.n_estimators)],
-            ["Weak learner", _learner(inner)],
-        ]
-    elif model is None:
-        rows.append(["Model", "not given: the predictions alone were audited"])
-    elif inner is model:
-        rows.append(["Model", type(model).__name__])
-    return rows + [[name, text] for name, text in source.more.items()]
+        rows += _training_rows(inner)
+    return rows
 
 
-def _epsilon(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _training_rows(model: Any) -> list[list[str]]:
+    parameter, bounded = "epsilon", "the imbalance between groups in the training weights"
+    if model.history_.closed_loop:
+        parameter = "max_gap"
+        bounded = f"the gap of the predictions on the {model.certificate_.watched_on}"
+    bounds = np.ravel(getattr(model, parameter))
+    return [
+        ["Constraint in training", _words.constraint(model.constraints)],
+        ["What training bounded", bounded],
+        [f"Bound in training ({parameter})", ", ".join(f"{bound:g}" for bound in bounds)],
+        ["Most rounds", str(model.n_estimators)],
+        ["Weak learner", _learner(model)],
+    ]
 
 
 def _learner(model: Any) -> str:
@@ -215,144 +312,3 @@ def _learner(model: Any) -> str:
         depth = model.max_depth or 1
         return "trees of one split" if depth == 1 else f"trees of depth {depth}"
     return f"trees of at most {model.max_leaf_nodes} leaves"
-
-
-def frontier_content(
-    frontiers: Sequence[Frontier],
-    gap: str = "equal_opportunity",
-    score: str = "accuracy",
-    *,
-    chosen: tuple[str, float] | None = None,
-    note: str = "",
-) -> Content:
-    """The points of some frontiers; ``chosen`` is the name and the value of the one in use."""
-    points = []
-    for frontier in frontiers:
-        best = frontier.pareto(gap, score)
-        for row, kept in zip(frontier.frame.to_dict("records"), best, strict=True):
-            value = float(row[frontier.parameter])
-            points.append(
-                {
-                    "series": frontier.name,
-                    "parameter": frontier.parameter,
-                    "value": value,
-                    "score": float(row[score]),
-                    "score_se": _number(row[f"{score}_se"]),
-                    "gap": float(row[gap]),
-                    "gap_se": _number(row[f"{gap}_se"]),
-                    "best": bool(kept),
-                    "chosen": chosen is not None
-                    and chosen[0] == frontier.name
-                    and bool(np.isclose(chosen[1], value)),
-                }
-            )
-    return {
-        "gap": gap,
-        "gap_name": _words.gap_name(gap),
-        "score_name": score.replace("_", " "),
-        "note": note,
-        "points": points,
-    }
-
-
-WAYS = {"classifier": "closed loop", "distribution": "training weights"}
-
-
-def frontier_of_choice(choice: Content) -> Content:
-    """The candidates that a `FairProjClassifierCV` judged; ``choice`` is what `choice` tells."""
-    rows = choice["table"]
-    points = [
-        {
-            "series": WAYS[row["enforce"]],
-            "parameter": "epsilon",
-            "value": row["epsilon"],
-            "score": row["score"],
-            "score_se": row["score_se"],
-            "gap": row["gap"],
-            "gap_se": row["gap_se"],
-            "best": not any(_beats(other, row) for other in rows if other is not row),
-            "chosen": row["epsilon"] == choice["epsilon"] and row["enforce"] == choice["enforce"],
-        }
-        for row in rows
-    ]
-    return {
-        "gap": choice["metric"],
-        "gap_name": _words.gap_name(choice["metric"]),
-        "score_name": choice["scoring"].replace("_", " "),
-        "note": f"Chosen among these: {choice['reason']}.",
-        "points": points,
-    }
-
-
-def _beats(one: Content, other: Content) -> bool:
-    """As good in score and gap, and better in one; within one way to enforce."""
-    return bool(
-        one["enforce"] == other["enforce"]
-        and one["score"] >= other["score"]
-        and one["gap"] <= other["gap"]
-        and (one["score"] > other["score"] or one["gap"] < other["gap"])
-    )
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def dynamics(history: History) -> Content:
-    """The panels of `plot_dynamics`: for each, lines by round and where epsilon lies."""
-    columns = history.columns
-
-    def line(name: str, values: Any) -> Content:
-        finite = [float(value) if np.isfinite(value) else None for value in values]
-        return {"name": name, "values": finite}
-
-    edges = {
-        "title": "Edge of the learner",
-        "axis": "edge",
-        "lines": [line("under w", columns["edge_w"]), line("under q", columns["edge_q"])],
-    }
-    if history.closed_loop:
-        panels = [
-            {
-                "title": "Exponential loss",
-                "axis": "mean over the training rows",
-                "lines": [
-                    line("plain", columns["exp_loss"]),
-                    line("tilted", columns["tilted_loss"]),
-                    line("bound, tilted", columns["bound_tilted"]),
-                ],
-            },
-            edges,
-            {
-                "title": "Gap of the predictions",
-                "axis": "largest less smallest rate",
-                "lines": [
-                    line(name, gaps)
-                    for name, gaps in zip(history.events, history.by_event().T, strict=True)
-                ],
-                "level": float(min(history.epsilon, default=0.0)),
-                "level_name": "epsilon",
-            },
-        ]
-    else:
-        panels = [
-            {
-                "title": "Exponential loss",
-                "axis": "mean over the training rows",
-                "lines": [
-                    line("exact", columns["exp_loss"]),
-                    line("bound, edges under q", columns["bound_edge"]),
-                    line("bound, KL", columns["bound_cost"]),
-                ],
-            },
-            edges,
-            {
-                "title": "Distance from q to w",
-                "axis": "cost",
-                "lines": [
-                    line("fairness cost, from KL", columns["fairness_cost"]),
-                    line("total variation", columns["tv"]),
-                ],
-            },
-        ]
-    return {"rounds": len(history), "kept": history.n_kept, "panels": panels}

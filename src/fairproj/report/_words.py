@@ -1,37 +1,27 @@
-"""The sentences of a report. Apart so that they can be read, and judged, in one place."""
+"""The sentences of a report."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from fairproj.boosting.certificate import Certificate, ClosedLoopCertificate
+from fairproj.boosting.certificate import Certificate, GapCertificate
+from fairproj.constraints import STATISTICS, Constraint, find_statistic
+from fairproj.report._content import Content
 
-_GAPS = {
-    "demographic_parity": "gap of the selection rates (demographic parity)",
-    "equal_opportunity": "gap of the true positive rates (equal opportunity)",
-    "false_positive_rate": "gap of the false positive rates",
-    "equalized_odds": "larger gap of true and false positive rates (equalized odds)",
-    "accuracy": "gap of the accuracies",
-}
-_RATES = {
-    "selection_rate": "selection rate",
-    "true_positive_rate": "true positive rate",
-    "false_positive_rate": "false positive rate",
-    "accuracy": "accuracy",
-}
+_MOST_NAMES = 8  # of groups in a sentence
 
 
-def gap_name(gap: str) -> str:
-    return _GAPS[gap]
-
-
-def rate_name(rate: str) -> str:
-    return _RATES[rate]
-
-
-def plain(name: Any) -> str:
-    """A constraint's name as words."""
-    return name.replace("_", " ") if isinstance(name, str) else str(name)
+def constraint(constraints: Any) -> str:
+    """The ``constraints`` parameter of an estimator, in words."""
+    if constraints is None:
+        return "none"
+    if isinstance(constraints, str):
+        return find_statistic(constraints).title
+    if isinstance(constraints, Constraint):
+        for statistic in STATISTICS.values():
+            if statistic.constraint == constraints:
+                return statistic.title
+    return f"the user's own ({type(constraints).__name__})"
 
 
 def percent(value: float) -> str:
@@ -43,52 +33,77 @@ def confidence_words(value: float) -> str:
     return f"{100 * value:g} %"
 
 
-def sentences(content: dict[str, Any]) -> list[str]:
+def points(value: float, digits: int = 1) -> str:
+    """A gap for a general reader."""
+    return f"{100 * value:.{digits}f} percentage points"
+
+
+def target_gap(content: Content) -> Content:
+    """The row of the gap that the report looks at."""
+    target: Content = next(
+        row for row in content["gaps"] if row["gap"] == content["target"]["metric"]
+    )
+    return target
+
+
+def sentences(content: Content) -> list[str]:
     """The summary, for a reader who knows no statistics."""
-    target = content["target"]
-    gap = next(row for row in content["gaps"] if row["gap"] == target["metric"])
+    gap = target_gap(content)
+    digits = _digits(content["target"]["max_gap"], gap["estimate"], gap["low"], gap["high"])
+    return [
+        _accuracy(content),
+        _measured(content, gap, digits),
+        *_missing(content),
+        _judged(content, gap, digits),
+    ]
+
+
+def _accuracy(content: Content) -> str:
     scores = {row["name"]: row["value"] for row in content["scores"]}
     data = content["data"]
-    accuracy = (
-        f"Of {data['rows']:,} people{_which(data)}, the model labels "
-        f"{percent(scores['accuracy'])} correctly; always saying the commoner label would be right "
-        f"for {percent(scores['accuracy of the majority label'])}."
+    which = f" ({data['which']})" if data["which"] else ""
+    return (
+        f"Of {data['rows']:,} people{which}, the model labels {percent(scores['accuracy'])} "
+        "correctly; always predicting the more common label would be correct for "
+        f"{percent(scores['accuracy of the majority label'])}."
     )
-    digits = _digits(target["max_gap"], gap["estimate"], gap["low"], gap["high"])
-    found = [accuracy]
+
+
+def _measured(content: Content, gap: Content, digits: int) -> str:
+    name, seen = content["target"]["name"], content["data"]["seen"]
+    confidence = f"with {confidence_words(content['confidence'])} confidence"
+    low, high = points(gap["low"], digits), points(gap["high"], digits)
     if gap["estimate"] is None:
-        found.append(f"The {target['name']} cannot be measured between all groups.")
-        if gap["low"] > 0 and not data["seen"]:
-            found[-1] += (
-                f" It is at least {points(gap['low'], digits)} with "
-                f"{confidence_words(content['confidence'])} confidence."
-            )
-    else:
-        found.append(_measured(content, gap, digits))
-    missing = unmeasured(content)
-    if missing:
-        found.append(
-            f"Without rows to measure it: {', '.join(missing[:8])}{_more(missing)}. With "
-            f"{'them' if len(missing) > 1 else 'it'} the gap may be larger, up to 100 points."
+        unknown = f"The {name} cannot be measured between all groups."
+        return (
+            unknown if seen or gap["low"] <= 0 else f"{unknown} It is at least {low} {confidence}."
         )
-    return [*found, _judged(content, gap, digits)]
-
-
-def _measured(content: dict[str, Any], gap: dict[str, Any], digits: int) -> str:
     who = f"highest for {gap['highest']}, lowest for {gap['lowest']}"
     if gap["estimate"] == 0:
         who = "no difference between the groups"
-    said = f"The {content['target']['name']} was {points(gap['estimate'], digits)}: {who}."
-    if content["data"]["seen"]:
-        return said
+    measured = f"The {name} was {points(gap['estimate'], digits)}: {who}."
+    if seen:
+        return measured
     return (
-        f"{said} From a sample of this size, the true gap lies between "
-        f"{points(gap['low'], digits)} and {points(gap['high'], digits)} with "
-        f"{confidence_words(content['confidence'])} confidence."
+        f"{measured} From a sample of this size, the true gap lies between {low} and {high} "
+        f"{confidence}."
     )
 
 
-def _judged(content: dict[str, Any], gap: dict[str, Any], digits: int) -> str:
+def _missing(content: Content) -> list[str]:
+    """What is said about groups without rows for a rate that the gap compares, if there are any."""
+    rates = [rate.name for rate in find_statistic(content["target"]["metric"]).rates]
+    empty = [row["group"] for row in content["rates"] if row["rate"] in rates and row["n"] == 0]
+    groups = list(dict.fromkeys(empty))
+    if not groups:
+        return []
+    return [
+        f"Without rows to measure it: {_some(groups)}. With {'them' if len(groups) > 1 else 'it'} "
+        "the gap may be larger, up to 100 points."
+    ]
+
+
+def _judged(content: Content, gap: Content, digits: int) -> str:
     limit = content["target"]["max_gap"]
     if content["data"]["seen"]:
         return (
@@ -110,24 +125,9 @@ def _judged(content: dict[str, Any], gap: dict[str, Any], digits: int) -> str:
     return f"The target, at most {points(limit, digits)}, {closing}"
 
 
-def unmeasured(content: dict[str, Any]) -> list[str]:
-    """Groups without rows for a rate that the target gap compares."""
-    rates = {
-        "demographic_parity": ["selection_rate"],
-        "equal_opportunity": ["true_positive_rate"],
-        "false_positive_rate": ["false_positive_rate"],
-        "equalized_odds": ["true_positive_rate", "false_positive_rate"],
-    }[content["target"]["metric"]]
-    empty = [row["group"] for row in content["rates"] if row["rate"] in rates and row["n"] == 0]
-    return list(dict.fromkeys(empty))
-
-
-def _which(data: dict[str, Any]) -> str:
-    return f" ({data['which']})" if data["which"] else ""
-
-
-def _more(names: list[str], shown: int = 8) -> str:
-    return f" and {len(names) - shown} more" if len(names) > shown else ""
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def _digits(limit: float | None, *gaps: float | None) -> int:
@@ -144,39 +144,28 @@ def _digits(limit: float | None, *gaps: float | None) -> int:
     return 6
 
 
-def points(value: float, digits: int = 1) -> str:
-    """A gap for a general reader."""
-    return f"{100 * value:.{digits}f} percentage points"
+_SEEN_CAVEATS = {
+    True: "The model was trained on these rows. Rates and gaps are then better than they will be "
+    "for other people, and the intervals do not hold. Use rows it has not seen.",
+    None: "Intervals hold only if the model has not seen these rows and they are an independent "
+    "sample of the people it will be used for. That is not known here.",
+    False: "Intervals hold if the rows are an independent sample of the people the model will be "
+    "used for.",
+}
 
 
-def caveats(content: dict[str, Any], too_small: list[str], seen: bool | None) -> list[str]:
+def caveats(content: Content, too_small: list[str]) -> list[str]:
     """What a reader must keep in mind."""
-    found = []
-    if seen:
-        found.append(
-            "The model was trained on these rows. Rates and gaps are then better than they will be "
-            "for other people, and the intervals do not hold. Use rows it has not seen."
-        )
-    elif seen is None:
-        found.append(
-            "Intervals hold only if the model has not seen these rows and they are an independent "
-            "sample of the people it will be used for. That is not known here."
-        )
-    else:
-        found.append(
-            "Intervals hold if the rows are an independent sample of the people the model will be "
-            "used for."
-        )
-    found.append(
+    texts = [
+        _SEEN_CAVEATS[content["data"]["seen"]],
         "Each interval holds with the stated confidence by itself. Looking at many of them, some "
-        "will be wrong."
-    )
+        "will be wrong.",
+    ]
     if too_small:
-        found.append(
-            "Too few rows to say much about (fewer than 30 for some rate): "
-            f"{', '.join(too_small[:8])}{_more(too_small)}."
+        texts.append(
+            f"Too few rows to say much about (fewer than 30 for some rate): {_some(too_small)}."
         )
-    found += [
+    texts += [
         "Labels are taken as the truth. If they were shaped by unequal treatment, equal error "
         "rates do not make up for that.",
         "A small gap in one rate says nothing about other rates, about groups that were not "
@@ -185,66 +174,70 @@ def caveats(content: dict[str, Any], too_small: list[str], seen: bool | None) ->
     if content["frontier"] is not None:
         folds = any(point["gap_se"] is not None for point in content["frontier"]["points"])
         source = "are means over folds" if folds else "come from one held-out part of the rows"
-        found.append(
+        texts.append(
             f"Points of the frontier {source}. Picking the best of many makes it look better than "
             "it is."
         )
-    return found
+    return texts
 
 
-def certificate(found: Certificate | ClosedLoopCertificate) -> list[str]:
+def certificate_words(certificate: Certificate | GapCertificate) -> list[str]:
     """The certificate in plain words."""
-    parts = _closed_loop(found) if isinstance(found, ClosedLoopCertificate) else _weights(found)
-    if not found.holds:
-        parts.append(
+    if isinstance(certificate, GapCertificate):
+        texts = [_gap_kept(certificate), _proved(certificate.bound_loss, certificate)]
+        texts.append(
+            "What fairness cost: training tilts the weights of the rows against the gap. The "
+            "tilted weights differ from those that accuracy alone would choose by a distance of "
+            f"{certificate.mean_tv:.3f} on average, where 0 is none and 1 is all."
+        )
+    else:
+        texts = _balanced(certificate)
+    if not certificate.holds:
+        texts.append(
             "In the numbers of this run a statement that is a theorem did not hold: do not rely on "
             "this certificate."
         )
-    return parts
+    return texts
 
 
-def _closed_loop(found: ClosedLoopCertificate) -> list[str]:
-    rounds = f"Training kept {found.n_rounds} of {found.n_rounds_run} rounds."
-    if not found.event:
-        rounds += " No gap was steered: nothing was compared."
+def _gap_kept(certificate: GapCertificate) -> str:
+    text = f"Training kept {certificate.n_rounds} of {certificate.n_rounds_run} rounds."
+    if not certificate.event:
+        text += " No gap was bounded: nothing was compared."
     else:
-        side = "within" if found.gap <= found.epsilon else "above"
-        digits = _digits(found.epsilon, found.gap)
-        rounds += (
-            f" On the {found.watched_on}, the gap that was steered is "
-            f"{points(found.gap, digits)}, {side} epsilon, {points(found.epsilon, digits)}."
+        gap, limit = certificate.gap, certificate.max_gap
+        digits = _digits(limit, gap)
+        text += (
+            f" On the {certificate.watched_on}, the gap in {certificate.event} is "
+            f"{points(gap, digits)}, {'within' if gap <= limit else 'above'} the largest gap "
+            f"allowed, {points(limit, digits)}."
         )
-    if found.shortfall:
-        rounds += f" But {found.shortfall}."
-    cost = (
-        "What fairness cost: the weights that learners were trained on differ from those that "
-        f"accuracy alone would choose by a distance of {found.mean_tv:.3f} on average, where 0 "
-        "is none and 1 is all."
-    )
-    return [rounds, _proved(found.bound_loss, found), cost]
+    return f"{text} But {certificate.shortfall}." if certificate.shortfall else text
 
 
-def _weights(found: Certificate) -> list[str]:
+def _balanced(certificate: Certificate) -> list[str]:
     rounds = (
-        f"Training ran {found.n_rounds} rounds. In {found.balanced_rounds} of them the groups "
-        "balanced in the training weights as asked. That is a condition on training, not on the "
-        "predictions."
+        f"Training ran {certificate.n_rounds} rounds. In {certificate.balanced_rounds} of them the "
+        "training weights balanced the groups to within epsilon. That is a condition on training, "
+        "not on the predictions."
     )
     cost = (
         "What fairness cost: on the weights that accuracy alone would choose, a learner's edge "
-        f"over guessing is at most {found.mean_fairness_cost:.3f} smaller than on the balanced "
-        "ones it was trained on (on average); the two differ by a distance of "
-        f"{found.mean_tv:.3f}, where 0 is none and 1 is all."
+        f"over guessing is at most {certificate.mean_fairness_cost:.3f} smaller than on the "
+        "balanced ones it was trained on (on average); the two differ by a distance of "
+        f"{certificate.mean_tv:.3f}, where 0 is none and 1 is all."
     )
-    bound = min(found.bound_edge, found.bound_tv, found.bound_cost)
-    return [rounds, _proved(bound, found), cost]
+    bound = min(certificate.bound_edge, certificate.bound_tv, certificate.bound_cost)
+    return [rounds, _proved(bound, certificate), cost]
 
 
-def _proved(bound: float, found: Certificate | ClosedLoopCertificate) -> str:
-    said = (
-        f"the training loss is {found.exp_loss:.3g} (1 before training), and the model errs on "
-        f"{percent(found.train_error)} of the training rows."
+def _proved(bound: float | None, certificate: Certificate | GapCertificate) -> str:
+    exact = (
+        f"the training loss is {certificate.exp_loss:.3g} (1 before training), and the model errs "
+        f"on {percent(certificate.train_error)} of the training rows."
     )
+    if bound is None:
+        return f"No bound on the training loss is proved; {exact}"
     if bound >= 1 - 1e-9:
-        return f"The proved bound on the training loss says nothing here; {said}"
-    return f"It is proved that the training loss is at most {bound:.3g}; in fact {said}"
+        return f"The proved bound on the training loss says nothing here; {exact}"
+    return f"It is proved that the training loss is at most {bound:.3g}; in fact {exact}"

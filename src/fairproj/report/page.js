@@ -1,12 +1,12 @@
 "use strict";
-// The page says everything without this file; here are picking, copying, the theme and printing.
+// The page is complete without this file; it adds picking points, copying, the theme and printing.
 (() => {
   const byId = (id) => document.getElementById(id);
   const content = JSON.parse(byId("content").textContent);
 
   function element(tag, text, ...children) {
     const made = document.createElement(tag);
-    made.textContent = text; // never markup: names of groups and series are anyone's text
+    made.textContent = text; // never markup: names of groups and series come from the data
     made.append(...children);
     return made;
   }
@@ -24,7 +24,7 @@
     button.hidden = false;
   }
 
-  // Without leave to use the clipboard, an old way that needs none.
+  // Where the clipboard is denied: an older way that needs no permission.
   function copyBySelection(text) {
     const area = element("textarea", text);
     document.body.append(area);
@@ -71,15 +71,15 @@
     const tip = byId("tip");
     let picked = [];
 
-    // Markers overlap, so the pointer means the nearest one, not the one painted last.
+    // Markers overlap, so the pointer selects the nearest one, not the one painted last.
     function nearest(event) {
-      let found = null, least = 20;
+      let closest = null, least = 20;
       for (const point of [...painted].reverse()) {
         const box = point.querySelector(".marker").getBoundingClientRect();
         const away = Math.hypot(event.clientX - box.x - box.width / 2, event.clientY - box.y - box.height / 2);
-        if (away < least - 0.01) [found, least] = [point, away];
+        if (away < least - 0.01) [closest, least] = [point, away];
       }
-      return found;
+      return closest;
     }
 
     function show(point) {
@@ -104,10 +104,10 @@
     function pick(point) {
       if (picked.includes(point)) picked = picked.filter((one) => one !== point);
       else picked = [...picked.slice(0, 1), point];
-      tell();
+      update();
     }
 
-    function tell() {
+    function update() {
       for (const point of points) {
         const place = picked.indexOf(point);
         point.setAttribute("aria-pressed", place >= 0);
@@ -118,8 +118,8 @@
     }
 
     const hint = () => [element("p", "Pick a point, then another, to compare them: click, or arrow keys and Enter.")];
-    const says = (point) => `${point.dataset.place}: ${score} ${point.dataset.score}, gap ${point.dataset.gap}.`;
-    const one = (point) => [element("p", `A is ${says(point)} Pick another to compare.`)];
+    const describe = (point) => `${point.dataset.place}: ${score} ${point.dataset.score}, gap ${point.dataset.gap}.`;
+    const one = (point) => [element("p", `A is ${describe(point)} Pick another to compare.`)];
 
     function both(a, b) {
       const [from, to] = [a, b].map((point) => data[point.dataset.index]);
@@ -163,7 +163,7 @@
       return made;
     }
 
-    function clear() { picked = []; show(null); tell(); }
+    function clear() { picked = []; show(null); update(); }
 
     // One stop of the Tab key for the whole chart; the arrows go on from there.
     function move(point) {
@@ -190,7 +190,7 @@
     svg.addEventListener("pointerleave", () => show(null));
     svg.addEventListener("mousedown", (event) => event.preventDefault()); // no focus by mouse
     svg.addEventListener("click", (event) => {
-      // Helpers for the blind click on an element and have no pointer.
+      // Assistive technology clicks on an element and has no pointer.
       const point = event.detail ? nearest(event) : event.target.closest(".point");
       if (point) pick(point);
     });
@@ -198,7 +198,7 @@
     byId("clear").addEventListener("click", () => { clear(); points[0].focus(); });
     byId("picked").hidden = false;
     if (points.length) move(points[0]);
-    tell();
+    update();
   }
 
   theme();

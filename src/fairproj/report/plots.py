@@ -1,7 +1,4 @@
-"""Pictures: a run in four panels, as in the paper's figure of training dynamics; rates and gaps.
-
-The only place that imports matplotlib, and only inside functions.
-"""
+"""Plots of training dynamics, as in the paper's figure, and of fairness reports."""
 
 from __future__ import annotations
 
@@ -13,19 +10,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairproj.boosting.record import History
 from fairproj.inference import FairnessReport
+from fairproj.io.figures import new_axes
 
-_BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"  # safe for most eyes
+# A palette that readers with colour vision deficiency can distinguish (Okabe & Ito).
+_BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 
 
 def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
-    """Loss, edges, fairness cost and balance, round by round.
+    """Plot loss, edges, fairness cost and balance, round by round.
 
-    For ``enforce="classifier"``: loss, edges, gap of the predictions and tilt; a vertical line
-    marks the last round that the model has.
+    For `FairBoostClassifier`: loss, edges, gap of the predictions, and tilt (how much the weights
+    of each group are shifted against its rate); a vertical line marks the last round that the model
+    has.
 
     Parameters
     ----------
-    model : FairProjClassifier or History
+    model : FairProjClassifier, FairBoostClassifier or History
         A fitted model, or its ``history_``.
     ax : sequence of four matplotlib axes, optional
         Where to draw; by default a new figure of two by two.
@@ -34,40 +34,48 @@ def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     -------
     array of matplotlib axes of shape (4,)
     """
-    if not isinstance(model, History):
-        check_is_fitted(model)
-    history = model if isinstance(model, History) else model.history_
+    history = _history(model)
     axes = np.asarray(new_axes(2, 2, figsize=(9, 6.5)) if ax is None else ax).reshape(-1)
     if len(axes) != 4:
         raise ValueError(f"ax must be four matplotlib axes, got {len(axes)}")
     rounds = np.arange(1, len(history) + 1)
     few = len(history) <= 25
     style = {"markersize": 4, "linewidth": 1.5}
-    closed_loop = (_tilted_loss, _edges, _gap, _tilt)
-    projection = (_loss, _edges, _cost, _balance)
-    for panel, ax in zip(closed_loop if history.closed_loop else projection, axes, strict=True):
-        panel(ax, rounds, history, style, few)
-    for ax in axes:
-        ax.set_xlabel("round")
-        ax.grid(alpha=0.3)
-        ax.margins(x=0.02)
+    fairboost = (_tilted_loss, _edges, _gap, _tilt)
+    fairproj = (_loss, _edges, _cost, _balance)
+    for draw, panel in zip(fairboost if history.closed_loop else fairproj, axes, strict=True):
+        draw(panel, rounds, history, style, few)
+        panel.set_xlabel("round")
+        panel.grid(alpha=0.3)
+        panel.margins(x=0.02)
         if history.closed_loop:
-            ax.axvline(history.n_kept, color=_GREY, linewidth=0.8, linestyle=(0, (1, 2)))
-            note = {"rotation": 90, "fontsize": "x-small", "color": _GREY, "ha": "right"}
-            place = {"xy": (history.n_kept, 0.03), "xycoords": ("data", "axes fraction")}
-            ax.annotate("last round kept", **place, **note)
+            _mark_last_round(panel, history.n_kept)
         if few:
-            ax.xaxis.get_major_locator().set_params(integer=True)
+            panel.xaxis.get_major_locator().set_params(integer=True)
     return axes
 
 
+def _history(model: Any) -> History:
+    if isinstance(model, History):
+        return model
+    check_is_fitted(model)
+    history: History = model.history_
+    return history
+
+
+def _mark_last_round(ax: Any, kept: int) -> None:
+    ax.axvline(kept, color=_GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+    note = {"rotation": 90, "fontsize": "x-small", "color": _GREY, "ha": "right"}
+    place = {"xy": (kept, 0.03), "xycoords": ("data", "axes fraction")}
+    ax.annotate("last round kept", **place, **note)
+
+
 def plot_rates(report: FairnessReport, *, ax: Any = None) -> Any:
-    """Rates of each group with their intervals.
+    """Plot the rates of each group with their intervals.
 
     Parameters
     ----------
     report : FairnessReport
-        Of `fairness_report`.
     ax : sequence of four matplotlib axes, optional
         Where to draw; by default a new figure.
 
@@ -90,12 +98,11 @@ def plot_rates(report: FairnessReport, *, ax: Any = None) -> Any:
 
 
 def plot_gaps(report: FairnessReport, *, max_gap: float | None = None, ax: Any = None) -> Any:
-    """Gaps with their intervals, and the largest gap allowed, if any, as a line.
+    """Plot gaps with their intervals, and the largest gap allowed, if any, as a line.
 
     Parameters
     ----------
     report : FairnessReport
-        Of `fairness_report`.
     max_gap : float, optional
     ax : matplotlib axes, optional
 
@@ -121,27 +128,6 @@ def _intervals(ax: Any, rows: pd.DataFrame, names: str) -> None:
     ax.set_yticks(places, rows[names])
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.grid(alpha=0.3, axis="x")
-
-
-def matplotlib() -> Any:
-    """The package, without pyplot, which would choose a window system."""
-    try:
-        import matplotlib as mpl
-        import matplotlib.figure
-    except ImportError:
-        raise ImportError(
-            "plots need matplotlib; install it with pip install 'fairproj[plot]'"
-        ) from None
-    return mpl
-
-
-def new_axes(*shape: int, figsize: tuple[float, float]) -> Any:
-    """Axes of a new figure that notebooks show by themselves."""
-    matplotlib()
-    import matplotlib.pyplot as plt
-
-    _, axes = plt.subplots(*shape, figsize=figsize, layout="constrained")
-    return axes
 
 
 def _loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
@@ -194,8 +180,8 @@ def _balance(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> N
     after = np.abs(history.by_constraint("balance")).max(axis=1)
     ax.plot(rounds, before, "s:" if few else ":", color=_ORANGE, label="q, before", **style)
     ax.plot(rounds, after, "o-" if few else "-", color=_BLUE, label="w, after", **style)
-    if len(set(history.epsilon)) == 1 and history.epsilon[0] < 1:
-        ax.axhline(history.epsilon[0], color=_GREEN, linestyle="--", label="epsilon")
+    if len(set(history.limits)) == 1 and history.limits[0] < 1:
+        ax.axhline(history.limits[0], color=_GREEN, linestyle="--", label="epsilon")
     ax.set_ylim(bottom=0)
     ax.legend(fontsize="small")
 
@@ -206,18 +192,20 @@ _COLOURS = (_BLUE, _ORANGE, _GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
 def _tilted_loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
     columns = history.columns
-    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="plain", **style)
-    ax.plot(rounds, columns["tilted_loss"], "--", color=_ORANGE, label="tilted", **style)
-    ax.plot(rounds, columns["bound_tilted"], ":", color=_GREY, label="bound, tilted", **style)
-    ax.set(title="Exponential loss", ylabel="mean over the training rows")
+    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="loss", **style)
+    ax.plot(rounds, columns["tilted_loss"], "--", color=_ORANGE, label="tilted loss", **style)
+    if history.certified:
+        bound = {"label": "bound on the tilted loss", "color": _GREY}
+        ax.plot(rounds, columns["bound_tilted"], ":", **bound, **style)
+    ax.set(title="Training loss", ylabel="mean over the training rows")
     ax.legend(fontsize="small")
 
 
 def _gap(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
     for position, (name, gaps) in enumerate(zip(history.events, history.by_event().T, strict=True)):
-        ax.plot(rounds, gaps, label=name, **_told_apart(position), **style)
-    for epsilon in sorted(set(history.epsilon)):
-        ax.axhline(epsilon, color=_GREEN, linestyle="--", label=f"epsilon {epsilon:g}")
+        ax.plot(rounds, gaps, label=name, **_line_style(position), **style)
+    for limit in sorted(set(history.limits)):
+        ax.axhline(limit, color=_GREEN, linestyle="--", label=f"max_gap {limit:g}")
     ax.set(title="Gap of the predictions", ylabel="largest less smallest rate")
     ax.set_ylim(bottom=0)
     ax.legend(fontsize="small", loc="upper right")
@@ -227,15 +215,15 @@ def _tilt(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None
     for position, (name, tilt) in enumerate(
         zip(history.watched, history.by_group("tilt").T, strict=True)
     ):
-        ax.plot(rounds, tilt, label=name, **_told_apart(position), **style)
+        ax.plot(rounds, tilt, label=name, **_line_style(position), **style)
     ax.axhline(0, color=_GREY, linewidth=0.8)
     ax.set(title="Tilt of the groups", ylabel=r"$\mu$")
     if len(history.watched) <= 8:
         ax.legend(fontsize="small")
 
 
-def _told_apart(position: int) -> dict[str, Any]:
-    """By line as well as by colour."""
+def _line_style(position: int) -> dict[str, Any]:
+    """A colour and a dash pattern, since some readers cannot rely on colour."""
     return {
         "color": _COLOURS[position % len(_COLOURS)],
         "linestyle": _LINES[position % len(_LINES)],

@@ -1,13 +1,13 @@
-"""Splits by group and label, the frontier of score and gap, and the search for a model within a gap."""
+"""Splits by group and label, the frontier of score and gap, and the search within a gap."""
 
 from fairproj.selection.frontier import Frontier, fairness_frontier
-from fairproj.selection.search import FairProjClassifierCV
+from fairproj.selection.search import GapSearchCV
 from fairproj.selection.splits import FairStratifiedKFold, fair_train_test_split
 
 __all__ = [
-    "FairProjClassifierCV",
     "FairStratifiedKFold",
     "Frontier",
+    "GapSearchCV",
     "fair_train_test_split",
     "fairness_frontier",
 ]

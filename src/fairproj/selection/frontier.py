@@ -1,36 +1,34 @@
-"""Fits along epsilon: the frontier of score and gap, a model that meets a target, and splits."""
+"""The frontier of score and gap: fits along a parameter with cross-validation."""
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn import metrics as sklearn_metrics
+from sklearn.utils.parallel import Parallel, delayed
 
-from fairproj import metrics
-from fairproj.selection.search import FairProjClassifierCV
-from fairproj.selection.shared_fits import GAPS, bins_once, fit_one, folds_of
-from fairproj.report.plots import new_axes
+from fairproj.constraints import STATISTICS, find_statistic
+from fairproj.data.user_warning import warn_user
+from fairproj.io.figures import new_axes
 from fairproj.io.progress import time_bar
-from fairproj.selection.splits import FairStratifiedKFold, fair_train_test_split, take
-from fairproj.data.checks import split_sensitive_columns
-
-__all__ = [
-    "FairProjClassifierCV",
-    "FairStratifiedKFold",
-    "Frontier",
-    "fair_train_test_split",
-    "fairness_frontier",
-]
+from fairproj.selection.fits import (
+    TIE,
+    Fold,
+    FoldFit,
+    SearchData,
+    Split,
+    find_parameter,
+    list_values,
+    make_splits,
+)
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
 _LOWER_IS_BETTER = ("log_loss",)
@@ -44,10 +42,9 @@ class Frontier:
     ----------
     fits : DataFrame
         One row for each fit: the parameter, ``fold``, the scores ``accuracy``,
-        ``balanced_accuracy``, ``roc_auc`` and ``log_loss`` (NaN without ``predict_proba``), the
-        gaps ``equal_opportunity``, ``demographic_parity``, ``false_positive_rate`` and
-        ``equalized_odds``, ``within_epsilon`` (1 where a closed loop met epsilon on the rows it
-        watched, 0 where not, NaN for other models), and ``seconds``.
+        ``balanced_accuracy``, ``roc_auc`` and ``log_loss`` (NaN without ``predict_proba``), every
+        gap of `fairproj.constraints.STATISTICS`, ``met`` (1 where a `FairBoostClassifier` met its
+        target on the rows it watched, 0 where not, NaN for other models), and ``seconds``.
     parameter : str
     name : str
         What to call the estimator.
@@ -67,6 +64,8 @@ class Frontier:
     def pareto(self, gap: str = "equal_opportunity", score: str = "accuracy") -> NDArray[np.bool_]:
         """A mask of the rows of `frame` that no other beats: gap and score as good, one better.
 
+        Values within 1e-9 of each other are equal.
+
         Examples
         --------
         >>> import pandas as pd
@@ -76,15 +75,17 @@ class Frontier:
         >>> Frontier(fits, "epsilon", "model").pareto().tolist()
         [True, False, True]
         """
-        self._known(gap, GAPS)
-        self._known(score, SCORES)
+        gap = find_statistic(gap, "gap").name
+        if score not in SCORES:
+            raise ValueError(f"score={score!r} is unknown; use one of {', '.join(SCORES)}")
         sign = -1.0 if score in _LOWER_IS_BETTER else 1.0
         gaps, scores = self.frame[gap].to_numpy(), sign * self.frame[score].to_numpy()
         known = ~np.isnan(gaps) & ~np.isnan(scores)
         if not known.any():
             raise ValueError(f"{self.name} has no {gap} gap or no {score}; look at others")
-        as_good = (gaps[:, None] >= gaps) & (scores[:, None] <= scores)
-        better = (gaps[:, None] > gaps) | (scores[:, None] < scores)
+        gains = (gaps[:, None] - gaps, scores - scores[:, None])  # of the others over each
+        as_good = (gains[0] >= -TIE) & (gains[1] >= -TIE)
+        better = (gains[0] > TIE) | (gains[1] > TIE)
         return np.asarray(known & ~(as_good & better).any(axis=1))
 
     def plot(
@@ -100,6 +101,7 @@ class Frontier:
         Further keywords go to matplotlib (``color``, ``marker``, ``label``). Several frontiers can
         share axes: ``ax = one.plot(); other.plot(ax=ax, marker="s"); ax.legend()``.
         """
+        gap = find_statistic(gap, "gap").name
         best, frame = self.pareto(gap, score), self.frame
         known = frame[[gap, score]].notna().all(axis=1).to_numpy()
         ax = new_axes(figsize=(6, 4.2)) if ax is None else ax
@@ -123,10 +125,6 @@ class Frontier:
         ax.grid(alpha=0.3)
         return ax
 
-    def _known(self, name: str, known: Sequence[str]) -> None:
-        if name not in known:
-            raise ValueError(f"{name!r} is unknown; use one of {', '.join(known)}")
-
     def __repr__(self) -> str:
         return f"Frontier({self.name}, {len(self.frame)} values of {self.parameter})"
 
@@ -140,29 +138,31 @@ def fairness_frontier(
     y: Any,
     *,
     sensitive_features: Any = None,
-    epsilons: Any,
+    param_values: Any,
+    param_name: str | None = None,
     cv: Any = 5,
-    parameter: str = "epsilon",
     pos_label: Any = None,
     name: str | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Frontier:
-    """Fit along epsilon with cross-validation: what accuracy costs which gap.
+    """Fit along a parameter with cross-validation: what a smaller gap costs in accuracy.
 
     Parameters
     ----------
     estimator : classifier
-        Any whose ``fit`` takes ``sensitive_features`` and that has an epsilon-like parameter: ours,
-        or those of `fairproj.baselines`.
-    X, y, sensitive_features : as for ``FairProjClassifier.fit``
+        `FairBoostClassifier`, `FairProjClassifier`, those of `fairproj.baselines` or any other,
+        also in a pipeline. A classifier whose ``fit`` takes no ``sensitive_features`` is fitted
+        without them, and its gaps are measured all the same.
+    X, y, sensitive_features : as for ``FairBoostClassifier.fit``
         The sensitive features may be left out if the estimator names ``sensitive_columns`` of X.
-    epsilons : float or sequence of float
+    param_values : float or sequence of float
         The values to try.
+    param_name : str, optional
+        The parameter that takes these values; by default ``max_gap`` or ``epsilon``, whichever the
+        estimator has.
     cv : int, splitter or list of splits, default=5
         Folds; a number means `FairStratifiedKFold`, the same for every estimator.
-    parameter : str, default="epsilon"
-        The parameter that takes these values.
     pos_label : label, optional
         The positive label of the gaps; by default the estimator's, or the larger in sort order.
     name : str, optional
@@ -178,133 +178,94 @@ def fairness_frontier(
 
     Notes
     -----
-    The built-in trees bin the data of a fold once for all epsilons. An interrupt returns the fits
-    that are done so far, with a warning (with several jobs, those of the folds that are done). A
-    gap is NaN where a group has no rows for it.
+    The rows are encoded once, and those of a fold binned once for all values. An interrupt returns
+    the fits that are done so far, with a warning (with several jobs, those of the folds that are
+    done). A gap is NaN where a group has no rows for it.
     """
-    values = list(dict.fromkeys(np.asarray(epsilons).ravel().tolist()))
-    if not values:
-        raise ValueError("epsilons is empty; give at least one value to try")
-    _check_estimator(estimator)
-    if parameter not in estimator.get_params():
+    parameter = find_parameter(estimator, param_name)
+    values = list_values(param_values)
+    data = SearchData.of(estimator, parameter, X, y, sensitive_features, pos_label=pos_label)
+    if len(data.sample.groups.values) < 2:
         raise ValueError(
-            f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that takes "
-            "these values with parameter="
+            "a gap needs two groups or more; pass sensitive_features, or an estimator with "
+            "sensitive_columns"
         )
-    if isinstance(sensitive_features, dict):
-        sensitive_features = pd.DataFrame(sensitive_features)
-    groups = sensitive_features
-    if groups is None and getattr(estimator, "sensitive_columns", None) is not None:
-        groups = split_sensitive_columns(X, estimator.sensitive_columns)[1]
-    folds = folds_of(cv, X, y, groups)
-    if pos_label is None:
-        pos_label = getattr(estimator, "pos_label", None)
-    data = (X, y, sensitive_features, groups)
-    shared = bins_once(estimator, [parameter])
-    batches = [values] if shared else [[value] for value in values]
-    jobs = [(fold, rows, batch) for fold, rows in enumerate(folds) for batch in batches]
-    work = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    calls = (
-        joblib.delayed(_fold)(estimator, data, split, fold, batch, parameter, pos_label)
-        for fold, split, batch in jobs
-    )
-    total = len(values) * len(folds)
-    rows: list[dict[str, Any]] = []
+    splits = make_splits(cv, data)
+    rows, total = [], len(values) * len(splits)
     with time_bar("frontier", total, 0, show=verbose) as advance:
-        for found in _until_interrupted(work(calls)):
-            rows += found
-            advance(len(found))
+        for measured in _fit_folds(estimator, data, splits, parameter, values, n_jobs):
+            rows += measured
+            advance(len(measured))
     if len(rows) < total:
         if not rows:
             raise KeyboardInterrupt
-        warnings.warn(
-            f"interrupted: the frontier has {len(rows)} of {total} fits", UserWarning, stacklevel=2
-        )
+        warn_user(f"interrupted: the frontier has {len(rows)} of {total} fits")
     fits = pd.DataFrame(rows).sort_values([parameter, "fold"], ignore_index=True)
     return Frontier(fits, parameter, name or type(estimator).__name__)
 
 
-def _until_interrupted(work: Iterator[tuple[list[Any], bool]]) -> Iterator[list[Any]]:
-    """What is done, up to an interrupt here or in the work."""
+def _fit_folds(
+    estimator: Any,
+    data: SearchData,
+    splits: list[Split],
+    parameter: str,
+    values: list[Any],
+    n_jobs: int | None,
+) -> Iterator[list[dict[str, Any]]]:
+    """The rows of the table as they are done, up to an interrupt here or in the work."""
+    batches = [[value] for value in values] if data.prepared is None else [values]
+    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    calls = (
+        delayed(_fit_fold)(estimator, data.without_features(), split, number, batch, parameter)
+        for number, split in enumerate(splits)
+        for batch in batches
+    )
     try:
-        for found, interrupted in work:
-            yield found
+        for measured, interrupted in work(calls):
+            yield measured
             if interrupted:
                 return
     except KeyboardInterrupt:
         return
 
 
-def _check_estimator(estimator: Any) -> None:
-    name = getattr(estimator, "__name__", type(estimator).__name__)
-    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-        raise TypeError(
-            f"estimator must be a scikit-learn classifier, not {name} itself; pass an object, for "
-            "example FairProjClassifier()"
-        )
-    parameters = inspect.signature(estimator.fit).parameters.values()
-    if not any(p.name == "sensitive_features" or p.kind is p.VAR_KEYWORD for p in parameters):
-        raise TypeError(
-            f"{name}.fit takes no sensitive_features, so there is nothing to vary; wrap it in one "
-            "of fairproj.baselines, or use FairProjClassifier(estimator=...)"
-        )
-
-
-def _fold(
+def _fit_fold(
     estimator: Any,
-    data: tuple[Any, Any, Any, Any],
-    split: tuple[Any, Any],
-    fold: int,
-    values: list[float],
+    data: SearchData,
+    split: Split,
+    number: int,
+    values: list[Any],
     parameter: str,
-    pos_label: Any,
 ) -> tuple[list[dict[str, Any]], bool]:
     """The fits of one fold, one row each, and whether an interrupt ended them."""
-    (X, y, given, _), test = (tuple(take(part, rows) for part in data) for rows in split)
-    engines: list[Any] | None = [] if bins_once(estimator, [parameter]) else None
-    found: list[dict[str, Any]] = []
+    fold = Fold(estimator, data, split)
+    rows: list[dict[str, Any]] = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no (useful )?round")  # the table tells
         try:
             for value in values:
                 start = time.perf_counter()
-                model = fit_one(
-                    estimator, X, y, {"sensitive_features": given}, {parameter: value}, engines
-                )
+                fit = fold.fit(**{parameter: value})
                 seconds = time.perf_counter() - start
-                scores = _measure(model, test, pos_label)
-                found.append({parameter: value, "fold": fold, **scores, "seconds": seconds})
+                row = {parameter: value, "fold": number, **_measure(fit), "seconds": seconds}
+                rows.append(row)
         except KeyboardInterrupt:
-            return found, True
-    return found, False
+            return rows, True
+    return rows, False
 
 
-def _measure(model: Any, test: Any, pos_label: Any) -> dict[str, float]:
-    X, y, _, groups = test
-    # What the predictions of some other methods need, and a seed where they draw lots.
-    offered = {"sensitive_features": groups, "random_state": 0}
-    taken = inspect.signature(model.predict).parameters
-    predicted = model.predict(X, **{name: offered[name] for name in offered if name in taken})
-    actual = np.asarray(y)
-    found = {
-        "accuracy": sklearn_metrics.accuracy_score(actual, predicted),
-        "balanced_accuracy": sklearn_metrics.balanced_accuracy_score(actual, predicted),
+def _measure(fit: FoldFit) -> dict[str, float]:
+    """Scores and gaps on the test rows."""
+    scores = {
+        "accuracy": sklearn_metrics.accuracy_score(fit.actual, fit.predicted),
+        "balanced_accuracy": sklearn_metrics.balanced_accuracy_score(fit.actual, fit.predicted),
         "roc_auc": np.nan,
         "log_loss": np.nan,
     }
-    if hasattr(model, "predict_proba"):
-        probabilities = model.predict_proba(X)
-        second = actual == getattr(model, "classes_", np.unique(actual))[1]
-        found["roc_auc"] = sklearn_metrics.roc_auc_score(second, probabilities[:, 1])
-        found["log_loss"] = sklearn_metrics.log_loss(second, probabilities[:, 1])
-    certificate = getattr(model, "certificate_", None)
-    found["within_epsilon"] = float(getattr(certificate, "met", np.nan))
-    rates = metrics.group_rates(actual, predicted, sensitive_features=groups, pos_label=pos_label)
-    gap_of = {name: np.ptp(rates[name].to_numpy()) for name in rates}
-    found |= {
-        "equal_opportunity": gap_of["true_positive_rate"],
-        "demographic_parity": gap_of["selection_rate"],
-        "false_positive_rate": gap_of["false_positive_rate"],
-        "equalized_odds": max(gap_of["true_positive_rate"], gap_of["false_positive_rate"]),
-    }
-    return found
+    probability = fit.probability()
+    if probability is not None:
+        scores["roc_auc"] = sklearn_metrics.roc_auc_score(fit.actual, probability)
+        scores["log_loss"] = sklearn_metrics.log_loss(fit.actual, probability)
+    gaps = {name: statistic.value(fit.counts) for name, statistic in STATISTICS.items()}
+    met = float(getattr(getattr(fit.model, "certificate_", None), "met", np.nan))
+    return {**scores, **gaps, "met": met}

@@ -1,46 +1,51 @@
-"""The best model whose gap meets a target.
-
-Apart from the frontier because it decides, and says how sure one can be of the decision.
-"""
+"""GapSearchCV: the best model whose gap is within a target."""
 
 from __future__ import annotations
 
+import time
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import joblib
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, check_memory
 
-from fairproj import metrics
-from fairproj.data.cells import Cells
-from fairproj.estimators.fairproj import FairProjClassifier
-from fairproj.selection.shared_fits import GAPS, bins_once, fit_one, folds_of
+from fairproj.constraints import Statistic, find_statistic
+from fairproj.data.types import Array
+from fairproj.data.user_warning import warn_user
+from fairproj.inference.report import gap_upper_bound, innermost
 from fairproj.io.progress import time_bar
-from fairproj.selection.splits import check_parts, take
-from fairproj.data.checks import (
-    Array,
-    check_groups,
-    check_labels,
-    check_lengths,
-    check_weights,
-    split_sensitive_columns,
-)
 from fairproj.io.versions import versions
-from fairproj.inference import gap_upper_bound
+from fairproj.metrics import checked_gap
+from fairproj.selection.fits import (
+    TIE,
+    Fold,
+    FoldFit,
+    SearchData,
+    Split,
+    find_parameter,
+    list_values,
+    make_splits,
+)
+from fairproj.selection.splits import check_parts
 
-WAYS = ("classifier", "distribution")
-_TIMES_MAX_GAP = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # epsilons of the closed loop
-_OF_WEIGHTS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3)  # epsilons of the training weights
+# Values to try by default: of a parameter named max_gap in multiples of the target, and of epsilon.
+_TIMES_MAX_GAP = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+_EPSILONS = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3)
 _BOUNDS = {
     "one_se": "mean gap of the folds plus one standard error",
     "mean": "mean gap of the folds",
@@ -48,11 +53,20 @@ _BOUNDS = {
 }
 
 
-class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The model of best score among those whose gap is at most ``max_gap``.
+def _delegated(method: str) -> Any:
+    """Make a method available where the estimator has it."""
 
-    A candidate is an epsilon of one way to enforce it. ``rule`` says which candidates meet the
-    target, and what may be said of the model that is then kept:
+    def has_method(search: Any) -> bool:
+        return hasattr(getattr(search, "best_estimator_", search.estimator), method)
+
+    return available_if(has_method)
+
+
+class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Search over one parameter for the best model whose gap is at most ``max_gap``.
+
+    ``selection_rule`` says which candidates meet the target, and what may be said of the model that
+    is then kept:
 
     ``"one_se"``
         The mean gap of the folds plus one standard error is at most ``max_gap``. The best candidate
@@ -61,45 +75,55 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         rate, so noise makes it larger rather than smaller.)
     ``"upper"``
         Candidates are fitted once, without a held-out part of the rows. An exact upper bound of the
-        gap on that part must be at most ``max_gap``. Candidates are looked at in the order of their
+        gap on that part must be at most ``max_gap``. Candidates are judged in the order of their
         gaps on the rows they were trained on, and none counts after the first that fails: an order
         that the held-out rows had no part in needs no correction for the number of candidates.
-        The chance that a candidate counts as meeting ``max_gap`` and its true gap is above it is
-        then at most ``1 - confidence``, whatever the data, if rows are independent and drawn
+        The chance that a candidate counts as meeting ``max_gap`` although its true gap is above it
+        is then at most ``1 - confidence``, whatever the data, if rows are independent and drawn
         alike. The kept model is the one that was judged: it is not fitted again.
     ``"mean"``
         The mean gap of the folds; the true gap is then above the target more often still.
 
-    Among the candidates that meet the target the best score wins, then the smallest gap.
+    Among the candidates that meet the target the best score wins, then the smallest gap, then the
+    first. Scores, gaps and bounds that differ by less than 1e-9 are equal.
 
     Parameters
     ----------
-    max_gap : float, default=0.03
+    estimator : classifier
+        `FairBoostClassifier`, `FairProjClassifier`, those of `fairproj.baselines` or any other,
+        also in a pipeline. A classifier whose ``fit`` takes no ``sensitive_features`` is fitted
+        without them, and its gap is judged all the same.
+    max_gap : float, default=0.05
         The target.
-    metric : {"equal_opportunity", "demographic_parity", "false_positive_rate", "equalized_odds"}
-        The gap. It is also what the candidates enforce.
+    metric : str, optional
+        The gap, by its name in `fairproj.constraints.STATISTICS`; by default the one that the
+        estimator's ``constraints`` names, or equal opportunity.
+    param_name : str, optional
+        The parameter to vary, such as ``"fairboostclassifier__max_gap"`` in a pipeline; by default
+        ``max_gap`` or ``epsilon``, whichever the estimator has.
+    param_values : float or sequence of float, optional
+        The values to try; by default multiples of ``max_gap`` for a parameter of that name, and
+        0.01 to 0.3 for ``epsilon``.
     scoring : str or callable, default="accuracy"
-        As in scikit-learn; more is better.
-    estimator : FairProjClassifier, optional
-        The template; its epsilon, constraints and enforce are set here.
-    epsilons : float or sequence of float, optional
-        To try for each way to enforce; by default multiples of ``max_gap`` for the classifier's own
-        gap, and 0.01 to 0.3 for the training weights.
-    enforce : str or sequence of str, default=("classifier", "distribution")
-        The ways to try.
-    rule : {"one_se", "upper", "mean"}, default="one_se"
+        As in scikit-learn; more is better. A function is called with ``sample_weight`` if there are
+        weights.
+    selection_rule : {"one_se", "upper", "mean"}, default="one_se"
+    refit : bool, default=True
+        Whether to fit the best candidate again on all rows. Without it there is no
+        `best_estimator_`, except for ``selection_rule="upper"``, which never fits again.
     cv : int, splitter or list of splits, default=5
         Folds of ``"one_se"`` and ``"mean"``; a number means `FairStratifiedKFold`.
-    held_out : float, default=0.3
-        Of ``rule="upper"``: the share of each group's rows to judge on.
+    validation_fraction : float, default=0.3
+        Of ``selection_rule="upper"``: the share of each group's rows to judge on.
     confidence : float, default=0.9
-        Of ``rule="upper"``.
+        Of ``selection_rule="upper"``.
     if_none : {"raise", "nearest"}, default="raise"
         When no candidate meets the target: an error that says how near one came, or the nearest
         with a warning.
     memory : str or joblib.Memory, optional
-        A folder that keeps what is done, so that a fit that was interrupted can go on from there;
-        for a ``scoring`` by name.
+        A folder that keeps what is measured in each fold, so that a search that was interrupted can
+        go on from there; for a ``scoring`` by name. With ``selection_rule="upper"`` it keeps the
+        models as well. joblib writes them as pickles, so trust the folder as you trust your code.
     n_jobs : int, optional
         Fits at a time. Results do not depend on it.
     random_state : int, RandomState or None, default=0
@@ -109,43 +133,54 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
 
     Attributes
     ----------
-    best_estimator_ : FairProjClassifier
+    best_estimator_ : estimator
     best_params_ : dict
-        Its ``epsilon`` and ``enforce``.
-    best_score_ : float
-        Its score, the mean of the folds or that on the held-out rows.
+    best_index_ : int
+        Its position in `cv_results_`.
+    best_score_, best_gap_ : float
+        Its score and gap: means of the folds, or those on the held-out rows.
+    cv_results_ : dict of arrays
+        As in `sklearn.model_selection.GridSearchCV`, one entry for each candidate in the order of
+        ``param_values``: times, ``param_<name>``, ``params``, ``split<i>_test_score``,
+        ``mean_test_score``, ``std_test_score``, ``rank_test_score``, the same for ``test_gap``
+        (rank 1 is the smallest); also ``gap_bound``, which is compared with ``max_gap``, and
+        ``meets_gap``. With ``selection_rule="upper"``, ``mean_train_gap`` is the order in which
+        candidates were judged.
     met_ : bool
-        Whether it meets the target.
+        Whether the kept model meets the target.
     reason_ : str
         What was chosen and why, in a sentence.
-    table_ : DataFrame
-        Every candidate in the order they were judged: ``score`` and ``gap`` (with standard errors
-        over the folds), ``bound``, which is held against ``max_gap``, and whether it ``meets``.
-    held_out_ : array of int or None
-        Positions of the rows that ``rule="upper"`` judged on.
-    classes_, n_features_in_, feature_names_in_ : as for `FairProjClassifier`
+    validation_rows_ : array of int or None
+        Positions of the rows that ``selection_rule="upper"`` judged on.
+    n_splits_ : int
+    scorer_ : callable
+    refit_time_ : float
+        Seconds of the last fit, on all rows.
+    classes_, n_features_in_, feature_names_in_ : those of `best_estimator_`
 
     Examples
     --------
+    >>> from fairproj import FairBoostClassifier
     >>> from fairproj.datasets import load_german
-    >>> from fairproj.selection import FairProjClassifierCV
+    >>> from fairproj.selection import GapSearchCV
     >>> data = load_german()
-    >>> model = FairProjClassifierCV(max_gap=0.15, cv=3)
-    >>> model = model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    >>> model.met_
+    >>> search = GapSearchCV(FairBoostClassifier(), max_gap=0.15, cv=3)
+    >>> search = search.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    >>> search.met_
     True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict", "get_params"])],
         "max_gap": [Interval(Real, 0, 1, closed="both")],
-        "metric": [StrOptions(set(GAPS))],
+        "metric": [str, None],
+        "param_name": [str, None],
+        "param_values": ["array-like", Real, None],
         "scoring": [str, callable],
-        "estimator": "no_validation",
-        "epsilons": ["array-like", Real, None],
-        "enforce": ["array-like", StrOptions(set(WAYS))],
-        "rule": [StrOptions(set(_BOUNDS))],
+        "selection_rule": [StrOptions(set(_BOUNDS))],
+        "refit": ["boolean"],
         "cv": "no_validation",
-        "held_out": [Interval(Real, 0, 1, closed="neither")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "if_none": [StrOptions({"raise", "nearest"})],
         "memory": [str, HasMethods("cache"), None],
@@ -156,16 +191,17 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
 
     def __init__(
         self,
-        max_gap: float = 0.03,
-        metric: str = "equal_opportunity",
-        scoring: Any = "accuracy",
+        estimator: Any,
+        max_gap: float = 0.05,
         *,
-        estimator: Any = None,
-        epsilons: Any = None,
-        enforce: Any = WAYS,
-        rule: Literal["one_se", "upper", "mean"] = "one_se",
+        metric: str | None = None,
+        param_name: str | None = None,
+        param_values: Any = None,
+        scoring: Any = "accuracy",
+        selection_rule: Literal["one_se", "upper", "mean"] = "one_se",
+        refit: bool = True,
         cv: Any = 5,
-        held_out: float = 0.3,
+        validation_fraction: float = 0.3,
         confidence: float = 0.9,
         if_none: Literal["raise", "nearest"] = "raise",
         memory: Any = None,
@@ -173,15 +209,16 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         random_state: Any = 0,
         verbose: bool = False,
     ) -> None:
+        self.estimator = estimator
         self.max_gap = max_gap
         self.metric = metric
+        self.param_name = param_name
+        self.param_values = param_values
         self.scoring = scoring
-        self.estimator = estimator
-        self.epsilons = epsilons
-        self.enforce = enforce
-        self.rule = rule
+        self.selection_rule = selection_rule
+        self.refit = refit
         self.cv = cv
-        self.held_out = held_out
+        self.validation_fraction = validation_fraction
         self.confidence = confidence
         self.if_none = if_none
         self.memory = memory
@@ -192,16 +229,16 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> FairProjClassifierCV:
+    ) -> GapSearchCV:
         """Judge the candidates and keep the best.
 
         Parameters
         ----------
-        X, y : as for `FairProjClassifier`
+        X, y : as for the estimator
         sensitive_features : array-like, optional
-            May be left out if the template names ``sensitive_columns`` of X.
+            May be left out if the estimator names ``sensitive_columns`` of X.
         sample_weight : array-like, optional
-            Weighs rows in fits, scores and gaps; not for ``rule="upper"``.
+            Weighs rows in fits, scores and gaps; not for ``selection_rule="upper"``.
 
         Returns
         -------
@@ -209,390 +246,353 @@ class FairProjClassifierCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
         """
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails must not leave an older model
-        templates = self._templates()
-        data = self._data(X, y, sensitive_features, sample_weight, templates[0])
-        splits = self._splits(data)
-        settings = [self._epsilons(template.enforce) for template in templates]
-        found = self._tried(templates, settings, data, splits)
-        self.table_ = self._judged(templates, settings, found)
-        best = self._choose()
-        self.best_params_ = {name: self.table_[name].iloc[best] for name in ("epsilon", "enforce")}
-        self.best_params_["epsilon"] = float(self.best_params_["epsilon"])
-        self.best_score_ = float(self.table_["score"].iloc[best])
-        way = [template.enforce for template in templates].index(self.best_params_["enforce"])
-        if self.rule == "upper":
-            number = settings[way].index(self.best_params_["epsilon"])
-            self.best_estimator_ = found[0, way][number]["model"]
-        else:
-            winner = clone(templates[way]).set_params(epsilon=self.best_params_["epsilon"])
-            self.best_estimator_ = winner.fit(X, y, **data.with_rows())
-        self.held_out_ = splits[0][1] if self.rule == "upper" else None
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(self.best_estimator_, name):
-                setattr(self, name, getattr(self.best_estimator_, name))
+        parameter = find_parameter(self.estimator, self.param_name)
+        values = self._values(parameter)
+        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        measure = _Measure(parameter, self.scoring, self._statistic(), self._confidence)
+        data = self._data(parameter, X, y, sensitive_features, sample_weight)
+        splits = self._splits(data, measure.statistic)
+        measured = self._measured(measure, values, data, splits)
+        results = self._results(parameter, values, measured)
+        best = _choose(results)
+        reason = self._reason(results, best)
+        if not results["meets_gap"].any():
+            self._warn_or_raise(reason)
+        self._keep_model(data, results["params"][best], measured[0][best].get("model"))
+        self.cv_results_, self.n_splits_, self.scorer_ = results, len(splits), scorer
+        self.best_index_, self.best_params_ = best, results["params"][best]
+        self.best_score_ = float(results["mean_test_score"][best])
+        self.best_gap_ = float(results["mean_test_gap"][best])
+        self.met_, self.reason_ = bool(results["meets_gap"].any()), reason
+        self.validation_rows_ = splits[0][1] if self.selection_rule == "upper" else None
         return self
 
-    def _templates(self) -> list[FairProjClassifier]:
-        """One for each way to enforce."""
-        template = FairProjClassifier() if self.estimator is None else self.estimator
-        if not isinstance(template, FairProjClassifier):
-            raise TypeError(
-                f"estimator must be a FairProjClassifier, got {_called(template)}; for other "
-                "methods look at fairness_frontier"
-            )
-        ways = [self.enforce] if isinstance(self.enforce, str) else list(map(str, self.enforce))
-        if not ways or set(ways) - set(WAYS) or len(ways) > len(set(ways)):
-            raise ValueError(
-                f"enforce={self.enforce!r} must name 'classifier', 'distribution' or both"
-            )
-        constraint = "false_positive_rate_parity" if "false" in self.metric else self.metric
-        found = []
-        for way in ways:
-            of_way = clone(template).set_params(
-                constraints=constraint, enforce=way, warm_start=False, verbose=False
-            )
-            if way == "distribution":  # watches no rows
-                of_way.set_params(validation_fraction=None)
-            found.append(of_way)
-        return found
+    @property
+    def _confidence(self) -> float | None:
+        """Of an upper bound, where the rule asks for one."""
+        return self.confidence if self.selection_rule == "upper" else None
 
-    def _data(self, X: Any, y: Any, given: Any, sample_weight: Any, template: Any) -> _Data:
-        """Everything with rows, after a look at whether a choice can be made at all."""
-        if sample_weight is not None and self.rule == "upper":
+    def _statistic(self) -> Statistic:
+        if self.metric is not None:
+            return find_statistic(self.metric, "metric")
+        constraints = getattr(innermost(self.estimator), "constraints", None)
+        if not isinstance(constraints, str | None):
             raise ValueError(
-                "rule='upper' takes no sample_weight: exact bounds count rows; use rule='one_se'"
+                "the estimator's constraints are not a name, so the gap to judge is unknown; pass "
+                "metric="
             )
-        groups = given = pd.DataFrame(given) if isinstance(given, dict) else given
-        if template.sensitive_columns is not None and given is None:
-            groups = split_sensitive_columns(X, template.sensitive_columns)[1]
-        if groups is None:
-            raise ValueError(
-                "a gap needs groups; pass fit(..., sensitive_features=...), or an estimator with "
-                "sensitive_columns"
-            )
-        signs, classes = check_labels(y)
-        check_lengths(X, signs)
-        found = check_groups(groups, len(signs))
-        if len(found.values) < 2:
-            raise ValueError(
-                f"sensitive_features holds one group only ({found.names[0]}); a gap needs two"
-            )
-        if sample_weight is not None:
-            sample_weight = check_weights(sample_weight, len(signs))
-        names = np.array(found.names, dtype=object)[found.codes]
-        return _Data(X, y, given, names, sample_weight, Cells.of(signs, found, classes))
+        return find_statistic(constraints or "equal_opportunity", "constraints")
 
-    def _epsilons(self, way: str) -> list[float]:
-        values: Any = self.epsilons
-        if values is None and way == "classifier":
-            values = self.max_gap * np.array(_TIMES_MAX_GAP)
-        elif values is None:
-            values = _OF_WEIGHTS
-        found = sorted({float(value) for value in np.ravel(values)})
-        if not found:
-            raise ValueError("epsilons is empty; give at least one value to try")
-        return found
+    def _values(self, parameter: str) -> list[Any]:
+        if self.param_values is not None:
+            return list_values(self.param_values)
+        name = parameter.rpartition("__")[2]
+        if name == "max_gap":
+            return list_values(self.max_gap * np.array(_TIMES_MAX_GAP))
+        if name == "epsilon":
+            return list_values(_EPSILONS)
+        raise ValueError(f"there are no default values of {parameter!r}; give param_values")
 
-    def _splits(self, data: _Data) -> list[tuple[Any, Any]]:
-        if self.rule == "upper":
-            splits = [self._hold_out(data)]
+    def _data(
+        self, parameter: str, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> SearchData:
+        """The rows, after a check whether a choice can be made at all."""
+        if sample_weight is not None and self.selection_rule == "upper":
+            raise ValueError(
+                "selection_rule='upper' takes no sample_weight: exact bounds count rows; use "
+                "selection_rule='one_se'"
+            )
+        data = SearchData.of(self.estimator, parameter, X, y, sensitive_features, sample_weight)
+        if len(data.sample.groups.values) < 2:
+            given = sensitive_features is not None
+            reason = "sensitive_features holds one group only" if given else "no groups were given"
+            warn_user(
+                f"{reason}, so every gap is 0 and the search is by score alone; pass the groups as "
+                "sensitive_features"
+            )
+        return data
+
+    def _splits(self, data: SearchData, statistic: Statistic) -> list[Split]:
+        if self.selection_rule == "upper":
+            splits = [self._hold_out(data, statistic)]
         else:
-            splits = folds_of(self.cv, data.X, data.y, data.groups)
+            splits = make_splits(self.cv, data)
         for train, test in splits:
             if len(np.intersect1d(train, test)):
                 raise ValueError("cv tests rows that it trains on; give splits without overlap")
             parts = {"training part of a split": train, "test part of a split": test}
-            check_parts(data.cells, parts, by_label=self._by_label)
+            check_parts(data.sample.cells, parts, by_label=statistic.by_label)
         tested = np.concatenate([test for _, test in splits])
         twice = len(np.unique(tested)) < len(tested)
-        if self.rule == "one_se" and (len(splits) < 2 or twice):
+        if self.selection_rule == "one_se" and (len(splits) < 2 or twice):
             raise ValueError(
-                "rule='one_se' needs two folds or more that test no row twice, or its standard "
-                "error means nothing; give cv a number or another splitter"
+                "selection_rule='one_se' needs two folds or more that test no row twice, or its "
+                "standard error means nothing; give cv a number or another splitter"
             )
         return splits
 
-    @property
-    def _by_label(self) -> bool:
-        """Whether the gap is one of rates that are taken among rows of one label."""
-        return self.metric != "demographic_parity"
-
-    def _hold_out(self, data: _Data) -> tuple[Any, Any]:
+    def _hold_out(self, data: SearchData, statistic: Statistic) -> Split:
         """Training rows and an independent sample of every group to judge on.
 
         Where the rates are those among rows of one label, the split may keep each label's share;
         not for selection rates: they depend on that share, which must then be left to chance.
         """
-        index = data.cells.index
+        cells = data.sample.cells
         try:
             parts = train_test_split(
-                np.arange(len(index)),
-                test_size=self.held_out,
-                stratify=index if self._by_label else index // 2,
+                np.arange(len(cells.index)),
+                test_size=self.validation_fraction,
+                stratify=cells.index if statistic.by_label else cells.index // 2,
                 random_state=self.random_state,
             )
         except ValueError:
-            counts = data.cells.counts
+            counts = cells.counts
             few = int(np.flatnonzero(counts == counts[counts > 0].min())[0])
             raise ValueError(
-                f"{data.cells.name(few)} has {counts[few]} rows, too few to hold out "
-                f"{100 * self.held_out:g} %; merge that group with another or drop it"
+                f"{cells.name(few)} has {counts[few]} rows, too few to hold out "
+                f"{100 * self.validation_fraction:g} %; merge that group with another or drop it"
             ) from None
         return np.sort(parts[0]), np.sort(parts[1])
 
-    def _tried(
-        self,
-        templates: list[FairProjClassifier],
-        settings: list[list[float]],
-        data: _Data,
-        splits: list[tuple[Any, Any]],
-    ) -> dict[tuple[int, int], list[dict[str, Any]]]:
-        """What was measured, by fold and way, in the order of the epsilons."""
-        measure = _Measure(
-            self.scoring,
-            self.metric,
-            templates[0].pos_label,
-            self.confidence if self.rule == "upper" else None,
-        )
+    def _measured(
+        self, measure: _Measure, values: list[Any], data: SearchData, splits: list[Split]
+    ) -> list[list[dict[str, Any]]]:
+        """What was measured, by fold, in the order of the values."""
         memory = check_memory(self.memory)
-        key = None
-        if memory.location is not None:
-            key = _key(data, measure)
-        jobs = [(fold, way) for fold in range(len(splits)) for way in range(len(templates))]
-        work = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")
+        key = None if memory.location is None else _cache_key(self.estimator, data, measure)
+        if isinstance(self.scoring, str):
+            data = data.without_features()
+        work = Parallel(n_jobs=self.n_jobs, return_as="generator")
         calls = (
-            joblib.delayed(_try)(
-                templates[way], data, splits[fold], settings[way], measure, memory, key
-            )
-            for fold, way in jobs
+            delayed(_measure_fold)(self.estimator, data, split, values, measure, memory, key)
+            for split in splits
         )
-        found = {}
-        total = sum(len(settings[way]) for _, way in jobs)
+        folds = []
+        total = len(values) * len(splits)
         with time_bar("candidates", total, 0, show=self.verbose) as advance:
-            for job, measured in zip(jobs, work(calls), strict=True):
-                found[job] = measured
-                advance(len(measured))
-        return found
+            for fold in work(calls):
+                folds.append(fold)
+                advance(len(fold))
+        return folds
 
-    def _judged(
-        self, templates: list[FairProjClassifier], settings: list[list[float]], found: Any
-    ) -> pd.DataFrame:
-        """One row for each candidate; which of them meet the target."""
-        rows = []
-        n_folds = len(found) // len(templates)
-        for way, epsilons in enumerate(settings):
-            for number, epsilon in enumerate(epsilons):
-                fits = [found[fold, way][number] for fold in range(n_folds)]
-                row: dict[str, Any] = {"epsilon": epsilon, "enforce": templates[way].enforce}
-                for name in ("score", "gap"):
-                    values = pd.Series([fit[name] for fit in fits])
-                    row |= {name: values.mean(), f"{name}_se": values.sem()}
-                row["bound"] = {
-                    "mean": row["gap"],
-                    "one_se": row["gap"] + row["gap_se"],
-                    "upper": fits[0].get("upper"),
-                }[self.rule]
-                rows.append({**row, "training_gap": np.mean([fit["training_gap"] for fit in fits])})
-        table = pd.DataFrame(rows).sort_values("training_gap", kind="stable", ignore_index=True)
-        table["meets"] = table["bound"] <= self.max_gap
-        if self.rule == "upper":
-            table["meets"] = table["meets"].cummin()
-        return table
+    def _results(
+        self, parameter: str, values: list[Any], measured: list[list[dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """`cv_results_`: what was measured, and which candidates meet the target."""
+        table = {
+            name: np.array([[fit[name] for fit in fold] for fold in measured])
+            for name in measured[0][0]
+            if name != "model"
+        }
+        bound = _bounds(self.selection_rule, table)
+        meets = bound <= self.max_gap + TIE
+        results = _summarize(parameter, values, table)
+        if self.selection_rule == "upper":
+            results["mean_train_gap"] = table["train_gap"][0]
+            order = _judging_order(results)
+            meets[order] = np.logical_and.accumulate(meets[order])
+        return results | {"gap_bound": bound, "meets_gap": meets}
 
-    def _choose(self) -> int:
-        """The row of the table that is kept; sets what is said about it."""
-        table = self.table_
-        meeting = table[table["meets"]]
-        self.met_ = len(meeting) > 0
-        if self.met_:
-            order = meeting.sort_values(["score", "gap"], ascending=[False, True], kind="stable")
-        else:
-            order = table.sort_values(["bound", "score"], ascending=[True, False], kind="stable")
-        best = int(order.index[0])
-        row = table.loc[best]
-        name = f"epsilon={row['epsilon']:g}, enforce={row['enforce']!r}"
-        measured = f"{_BOUNDS[self.rule]} {row['bound']:.3f}, score {row['score']:.3f}"
-        if self.met_:
-            self.reason_ = (
-                f"{name}: the best score of the {len(meeting)} of {len(table)} candidates that "
-                f"meet max_gap={self.max_gap:g} ({measured})"
+    def _reason(self, results: dict[str, Any], best: int) -> str:
+        ((name, value),) = results["params"][best].items()
+        bound, score = results["gap_bound"][best], results["mean_test_score"][best]
+        measured = f"{_BOUNDS[self.selection_rule]} {bound:.3f}, score {score:.3f}"
+        meets = results["meets_gap"]
+        if meets.any():
+            return (
+                f"{name}={value:g}: the best score of the {meets.sum()} of {len(meets)} candidates "
+                f"that meet max_gap={self.max_gap:g} ({measured})"
             )
-            return best
-        self.reason_ = (
-            f"none of {len(table)} candidates meets max_gap={self.max_gap:g}; the nearest is "
-            f"{name} ({measured})"
+        reason = (
+            f"none of {len(meets)} candidates meets max_gap={self.max_gap:g}; the nearest is "
+            f"{name}={value:g} ({measured})"
         )
-        if row["bound"] <= self.max_gap:
-            self.reason_ += (
-                f", which does not count because {table['bound'].iloc[0]:.3f}, the bound of the "
-                "first in order, is above the target"
-            )
-        advice = "allow a larger max_gap, give more rows or other epsilons"
-        if self.if_none == "raise":
-            raise ValueError(f"{self.reason_}; {advice}, or take the nearest: if_none='nearest'")
-        warnings.warn(f"{self.reason_}; {advice}", UserWarning, stacklevel=4)
-        return best
+        if bound > self.max_gap + TIE:
+            return reason
+        first = results["gap_bound"][_judging_order(results)[0]]
+        return (
+            f"{reason}, which does not count because {first:.3f}, the bound of the first in order, "
+            "is above the target"
+        )
 
-    def _best(self) -> FairProjClassifier:
-        check_is_fitted(self, "best_estimator_")
-        best: FairProjClassifier = self.best_estimator_
-        return best
+    def _warn_or_raise(self, reason: str) -> None:
+        advice = "allow a larger max_gap, give more rows or other param_values"
+        if self.if_none == "raise":
+            raise ValueError(f"{reason}; {advice}, or take the nearest: if_none='nearest'")
+        warn_user(f"{reason}; {advice}")
+
+    def _keep_model(self, data: SearchData, params: dict[str, Any], judged: Any) -> None:
+        """Keep the model that was judged, or fit one again on all rows."""
+        if judged is None and not self.refit:
+            return
+        if judged is None:
+            start = time.perf_counter()
+            with _quiet():
+                judged = data.fit(clone(self.estimator).set_params(**params))
+            self.refit_time_ = time.perf_counter() - start
+        self.best_estimator_ = judged
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(judged, name):
+                setattr(self, name, getattr(judged, name))
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "cv_results_")
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                "there is no best_estimator_ to predict with, because refit=False; fit an "
+                "estimator with best_params_"
+            )
+        return self.best_estimator_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels by the kept model."""
-        return self._best().predict(X)
+        labels: NDArray[Any] = self._best().predict(X)
+        return labels
 
+    @_delegated("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of both classes by the kept model."""
-        return self._best().predict_proba(X)
+        probabilities: Array = self._best().predict_proba(X)
+        return probabilities
 
+    @_delegated("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
         """Margins by the kept model; positive means ``classes_[1]``."""
-        return self._best().decision_function(X)
+        margin: Array = self._best().decision_function(X)
+        return margin
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score of the kept model, by ``scoring``."""
+        best = self._best()
+        more = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.scorer_(best, X, y, **more))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        template = FairProjClassifier() if self.estimator is None else self.estimator
-        if isinstance(template, FairProjClassifier):
-            tags.input_tags = get_tags(template).input_tags
+        if isinstance(self.estimator, BaseEstimator):
+            tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
 
 @dataclass(frozen=True)
-class _Data:
-    """What fit got; ``given`` are the sensitive features, ``groups`` also where X holds them."""
-
-    X: Any
-    y: Any
-    given: Any
-    groups: Any
-    weight: Any
-    cells: Cells
-
-    def take(self, rows: Any) -> _Data:
-        parts = (self.X, self.y, self.given, self.groups, self.weight)
-        X, y, given, groups, weight = (take(part, rows) for part in parts)
-        return _Data(X, y, given, groups, weight, self.cells)
-
-    def with_rows(self) -> dict[str, Any]:
-        """What fit takes beside X and y."""
-        return {"sensitive_features": self.given, "sample_weight": self.weight}
-
-
-@dataclass(frozen=True)
 class _Measure:
-    """What to measure of a model; with ``confidence``, also an upper bound, and keep the model."""
+    """What to measure of a candidate; with ``confidence``, also an upper bound."""
 
+    parameter: str
     scoring: Any
-    metric: str
-    pos_label: Any
+    statistic: Statistic
     confidence: float | None
 
-    def __call__(self, model: FairProjClassifier, train: _Data, test: _Data) -> dict[str, Any]:
-        found = {
-            "score": self._score(model, test),
-            "gap": self._gap(test, model.predict(test.X)),
-            "training_gap": self._gap(train, model.predict(train.X)),
-        }
-        if self.confidence is None:
-            return found
-        upper = gap_upper_bound(
-            test.y,
-            model.predict(test.X),
-            test.groups,
-            self.metric,
-            self.confidence,
-            self.pos_label,
-        )
-        return {**found, "upper": max(upper, found["gap"]), "model": model}
+    def __call__(self, fold: Fold, value: Any) -> dict[str, Any]:
+        start = time.perf_counter()
+        fit = fold.fit(**{self.parameter: value})
+        fitted = time.perf_counter()
+        gap = checked_gap(self.statistic, fit.counts, fold.test.sample.groups)
+        measured = {"test_score": self._score(fit, value), "test_gap": gap}
+        if self.confidence is not None:
+            upper = gap_upper_bound(fit.counts, self.statistic, self.confidence)
+            measured["upper"] = max(upper, gap)
+            measured["train_gap"] = self.statistic.value(fit.train_counts())
+            measured["model"] = fit.model
+        score_time = time.perf_counter() - fitted
+        return {"fit_time": fitted - start, "score_time": score_time, **measured}
 
-    def _score(self, model: FairProjClassifier, test: _Data) -> float:
-        scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
-        more = {} if test.weight is None else {"sample_weight": test.weight}
-        try:
-            found = float(scorer(model, test.X, test.y, **more))
-        except TypeError as error:
-            if "sample_weight" not in str(error):
-                raise
+    def _score(self, fit: FoldFit, value: Any) -> float:
+        score = fit.score(self.scoring)
+        if np.isnan(score):
             raise ValueError(
-                "the scoring function takes no sample_weight, and weights were given; use one of "
-                "scikit-learn's scorers"
-            ) from None
-        except ValueError as error:
-            if "pos_label" not in str(error):
-                raise
-            raise ValueError(
-                f"scoring={self.scoring!r} does not know which of the labels "
-                f"{model.classes_.tolist()} is positive; pass make_scorer(..., pos_label=...) of "
-                "sklearn.metrics"
-            ) from None
-        if np.isnan(found):
-            raise ValueError(
-                f"scoring={self.scoring!r} is not a number at epsilon={model.epsilon:g}; use "
+                f"scoring={self.scoring!r} is not a number at {self.parameter}={value:g}; use "
                 "another score"
             )
-        return found
-
-    def _gap(self, rows: _Data, predicted: Any) -> float:
-        function = getattr(metrics, f"{self.metric}_difference")
-        return float(
-            function(
-                rows.y,
-                predicted,
-                sensitive_features=rows.groups,
-                sample_weight=rows.weight,
-                pos_label=self.pos_label,
-            )
-        )
+        return score
 
 
-def _key(data: _Data, measure: _Measure) -> str:
-    """What kept results depend on beside the template, the split and epsilon."""
-    if not isinstance(measure.scoring, str):
-        raise ValueError(
-            "memory= needs a scoring by name, such as 'accuracy': that a function was changed "
-            "since cannot be told"
-        )
-    return str(joblib.hash((data, measure, versions())))
-
-
-def _try(
-    template: FairProjClassifier,
-    data: _Data,
-    split: tuple[Any, Any],
-    epsilons: list[float],
+def _measure_fold(
+    estimator: Any,
+    data: SearchData,
+    split: Split,
+    values: list[Any],
     measure: _Measure,
     memory: joblib.Memory,
     key: str | None,
 ) -> list[dict[str, Any]]:
-    """What is measured at each epsilon."""
-    train, test = (data.take(rows) for rows in split)
-    engines: list[Any] | None = [] if bins_once(template, ["epsilon"]) else None
-    one = memory.cache(_one, ignore=["train", "test", "measure", "engines"])
+    """What is measured at each value; looked up in memory by key, split and value."""
+    fold = Fold(estimator, data, split)
+    cached = memory.cache(_compute, ignore=["compute"])
+    with _quiet():
+        return [cached((key, split, value), partial(measure, fold, value)) for value in values]
+
+
+def _compute(key: Any, compute: Callable[[], Any]) -> Any:
+    return compute()
+
+
+def _cache_key(estimator: Any, data: SearchData, measure: _Measure) -> str:
+    """Everything that kept results depend on beside the split and the value."""
+    if not isinstance(measure.scoring, str):
+        raise ValueError(
+            "memory= needs a scoring by name, such as 'accuracy': whether a function was changed "
+            "since cannot be told"
+        )
+    rows = (data.X, data.y, data.sensitive_features, data.sample_weight)
+    return str(joblib.hash((estimator, rows, measure, versions())))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings about what the results show, or what the search itself warns of."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="no (useful )?round")  # the table tells
-        return [
-            one(template, epsilon, key, split, train, test, measure, engines)
-            for epsilon in epsilons
-        ]
+        warnings.filterwarnings("ignore", message="no (useful )?round")
+        warnings.filterwarnings("ignore", message="no sensitive_features were given")
+        yield
 
 
-def _one(
-    template: FairProjClassifier,
-    epsilon: float,
-    key: str | None,
-    split: tuple[Any, Any],
-    train: _Data,
-    test: _Data,
-    measure: _Measure,
-    engines: list[Any] | None,
-) -> dict[str, Any]:
-    model = fit_one(template, train.X, train.y, train.with_rows(), {"epsilon": epsilon}, engines)
-    return measure(model, train, test)
+def _bounds(rule: str, table: dict[str, Array]) -> Array:
+    """What is compared with the target, for each candidate."""
+    gap = table["test_gap"]
+    bound: Array = table["upper"][0] if rule == "upper" else gap.mean(axis=0)
+    if rule == "one_se":
+        bound = bound + gap.std(axis=0, ddof=1) / np.sqrt(len(gap))
+    return bound
 
 
-def _called(estimator: Any) -> str:
-    if isinstance(estimator, type):
-        return f"the class {estimator.__name__} rather than an object of it"
-    return type(estimator).__name__
+def _judging_order(results: dict[str, Any]) -> NDArray[np.intp]:
+    """Candidates by their gaps on the training rows; ties keep their order."""
+    return np.argsort(np.round(results["mean_train_gap"] / TIE), kind="stable")
+
+
+def _summarize(parameter: str, values: list[Any], table: dict[str, Array]) -> dict[str, Any]:
+    """Means, standard deviations and ranks over the folds, as scikit-learn's searches have them."""
+    results: dict[str, Any] = {}
+    for name in ("fit_time", "score_time"):
+        results |= _mean_and_std(name, table[name])
+    results[f"param_{parameter}"] = np.ma.array(values, mask=False)
+    results["params"] = [{parameter: value} for value in values]
+    for name, sign in (("test_score", -1), ("test_gap", 1)):
+        results |= {f"split{i}_{name}": row for i, row in enumerate(table[name])}
+        results |= _mean_and_std(name, table[name])
+        ranks = rankdata(sign * np.round(results[f"mean_{name}"] / TIE), method="min")
+        results[f"rank_{name}"] = ranks.astype(np.int32)
+    return results
+
+
+def _mean_and_std(name: str, values: Array) -> dict[str, Array]:
+    return {f"mean_{name}": values.mean(axis=0), f"std_{name}": values.std(axis=0)}
+
+
+def _choose(results: dict[str, Any]) -> int:
+    """The candidate to keep: the best that meets the target, or the nearest to it."""
+    score, bound = results["mean_test_score"], results["gap_bound"]
+    meeting = np.flatnonzero(results["meets_gap"])
+    if len(meeting):
+        return _smallest(meeting, -score, results["mean_test_gap"])
+    return _smallest(np.arange(len(score)), bound, -score)
+
+
+def _smallest(candidates: NDArray[np.intp], *keys: Array) -> int:
+    """The candidate with the smallest key; the next keys and then the order decide ties."""
+    for key in keys:
+        values = key[candidates]
+        candidates = candidates[values <= values.min() + TIE]
+    return int(candidates[0])

@@ -1,4 +1,4 @@
-"""Splits that keep the share of every (group, label) cell, and say which cell is too small."""
+"""Splits that keep the share of every (group, label) cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sklearn.model_selection._split import GroupsConsumerMixin
 from sklearn.utils import check_random_state
 
 from fairproj.data.cells import Cells
-from fairproj.data.checks import check_groups, check_labels, take_rows
+from fairproj.data.checks import check_groups, check_labels
+from fairproj.data.columns import take_rows
 
 
 class FairStratifiedKFold(GroupsConsumerMixin, BaseCrossValidator):  # type: ignore[misc]
@@ -48,14 +49,18 @@ class FairStratifiedKFold(GroupsConsumerMixin, BaseCrossValidator):  # type: ign
         self, X: Any, y: Any, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Pairs of training and test rows."""
+        yield from self.split_cells(make_cells(y, groups))
+
+    def split_cells(self, cells: Cells) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """The same for rows whose labels and groups are checked already."""
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise ValueError(
                 f"n_splits must be a number of folds, 2 or more; got {self.n_splits!r}"
             )
-        index = checked_cells(y, groups, self.n_splits, f"n_splits={self.n_splits}").index
+        check_sizes(cells, int(self.n_splits), f"n_splits={self.n_splits}")
         random_state = self.random_state if self.shuffle else None
         folds = StratifiedKFold(self.n_splits, shuffle=self.shuffle, random_state=random_state)
-        yield from folds.split(np.zeros(len(index)), index)
+        yield from folds.split(np.zeros(len(cells.index)), cells.index)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         return self.n_splits
@@ -88,7 +93,8 @@ def fair_train_test_split(
     >>> [len(part) for part in parts]
     [750, 250, 750, 250, 750, 250]
     """
-    cells = checked_cells(y, sensitive_features, 2, "a split")
+    cells = make_cells(y, sensitive_features)
+    check_sizes(cells, 2, "a split")
     rows = np.arange(len(cells.index))
     check_random_state(random_state)  # here, where its error is not one of test_size
     try:
@@ -103,14 +109,7 @@ def fair_train_test_split(
     check_parts(cells, {"training part": split[0], "test part": split[1]})
     if isinstance(sensitive_features, dict):
         sensitive_features = pd.DataFrame(sensitive_features)
-    return [take(part, rows) for part in (X, y, sensitive_features, *more) for rows in split]
-
-
-def take(part: Any, rows: Any) -> Any:
-    """Some rows of X, y, groups or whatever has rows; None stays None."""
-    if part is None:
-        return None
-    return part.iloc[rows] if isinstance(part, pd.Series) else take_rows(part, np.asarray(rows))
+    return [take_rows(part, rows) for part in (X, y, sensitive_features, *more) for rows in split]
 
 
 def check_parts(cells: Cells, parts: dict[str, Any], *, by_label: bool = True) -> None:
@@ -128,8 +127,8 @@ def check_parts(cells: Cells, parts: dict[str, Any], *, by_label: bool = True) -
             )
 
 
-def checked_cells(y: Any, sensitive_features: Any, least: int, wanted_by: str) -> Cells:
-    """The (group, label) cells, where every cell that has rows has at least ``least``."""
+def make_cells(y: Any, sensitive_features: Any) -> Cells:
+    """The (group, label) cells of labels and groups, after checking both."""
     if sensitive_features is None:
         raise ValueError(
             "splits by group and label need the groups; pass the sensitive features (as groups= "
@@ -137,11 +136,14 @@ def checked_cells(y: Any, sensitive_features: Any, least: int, wanted_by: str) -
         )
     signs, classes = check_labels(y)
     groups = check_groups(sensitive_features, len(signs), beside="y")
-    cells = Cells.of(signs, groups, classes)
+    return Cells.of(signs, groups, classes)
+
+
+def check_sizes(cells: Cells, least: int, wanted_by: str) -> None:
+    """Refuse cells that have rows, but fewer than ``least``."""
     few = np.flatnonzero((cells.counts > 0) & (cells.counts < least))
     if len(few):
         raise ValueError(
             f"{cells.name(int(few[0]))} has {cells.counts[few[0]]} rows, and {wanted_by} needs "
             f"{least}; merge the group with another or drop it"
         )
-    return cells

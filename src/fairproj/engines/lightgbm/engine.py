@@ -7,7 +7,7 @@ leaf's value is sum w y / sum w, in [-1, 1]. Its sign is the discrete vote.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ class LightGBMTrees:
 
     name = "lightgbm"
     encodes = True
+    parameters: Collection[str] = ("max_depth", "max_leaf_nodes", "min_weight_fraction_leaf")
 
     def bind(
         self,
@@ -71,9 +72,7 @@ class LightGBMTrees:
 
     def from_payload(self, payload: dict[str, Any], saved: Saved) -> TreeEnsemble:
         categories = [values for _, values in sorted(saved.categories.items())]
-        return saved_ensemble(
-            payload, saved.votes, saved.link_scale, saved.n_features, categories
-        )
+        return saved_ensemble(payload, saved.votes, saved.link_scale, saved.n_features, categories)
 
 
 class TreeEngine:
@@ -126,9 +125,7 @@ class TreeEngine:
 
         # Costs of mean one: LightGBM's own thresholds are made for that scale.
         def part(rows: slice, _: Array) -> None:
-            np.multiply(
-                targets.hessian[rows], n_rows, out=self._hessian[rows], casting="same_kind"
-            )
+            np.multiply(targets.hessian[rows], n_rows, out=self._hessian[rows], casting="same_kind")
             np.multiply(
                 targets.gradient[rows], n_rows, out=self._gradient[rows], casting="same_kind"
             )

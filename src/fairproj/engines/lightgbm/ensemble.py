@@ -8,7 +8,6 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
-from numpy.typing import NDArray
 
 from fairproj.data.types import Array, Matrix
 from fairproj.engines.lightgbm import text as native
@@ -100,7 +99,7 @@ def saved_ensemble(
     votes: list[float],
     link_scale: float,
     n_features: int,
-    categories: Sequence[Sequence[Any]] | Sequence[NDArray[Any]],
+    categories: Sequence[Sequence[Any]],
 ) -> TreeEnsemble:
     """The ensemble of a payload, whose text is checked before LightGBM reads it."""
     if set(payload) != {"text"} or not isinstance(payload["text"], str):

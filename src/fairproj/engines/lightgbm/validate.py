@@ -40,19 +40,19 @@ _OF_NODES = {"internal_value": False, "internal_weight": False, "internal_count"
 
 
 class NotAModelError(ValueError):
-    """Says what was found instead."""
+    """A text that is not a LightGBM model of the expected kind; the message says where."""
 
 
 def check(text: str, n_features: int, votes: Sequence[float], link_scale: float) -> None:
-    """Raise `NotAModelError` unless ``text`` holds a tree for each vote over so many features."""
+    """Raise `NotAModelError` unless the text holds one tree for each vote, on ``n_features``."""
     n_trees = len(votes)
     lines = iter(text.split("\n"))
     _header(lines, n_features, n_trees, link_scale)
     sizes = _integers(_field(next(lines, ""), "tree_sizes"), n_trees, "tree_sizes")
     _expect(next(lines, None), "")
-    found = [_tree(lines, number, n_features, vote) for number, vote in enumerate(votes)]
-    if found != sizes.tolist():
-        raise NotAModelError("tree_sizes does not tell the sizes of the trees")
+    n_bytes = [_tree(lines, number, n_features, vote) for number, vote in enumerate(votes)]
+    if n_bytes != sizes.tolist():
+        raise NotAModelError("tree_sizes does not hold the sizes of the trees")
     _expect(next(lines, None), "end of trees")
     if list(lines) != [""]:
         raise NotAModelError("there is text after the trees")
@@ -74,14 +74,14 @@ def _header(lines: Iterator[str], n_features: int, n_trees: int, link_scale: flo
     names = _field(next(lines, ""), "feature_names").split(" ")
     infos = _field(next(lines, ""), "feature_infos").split(" ")
     # LightGBM ends a line at a carriage return and the text at a null, wherever they stand.
-    if len(names) != n_features or len(set(names)) != n_features or not all(map(_plain, names)):
+    if len(names) != n_features or len(set(names)) != n_features or not all(map(_is_plain_name, names)):
         raise NotAModelError(f"feature_names must hold {n_features} different plain names")
     if len(infos) != n_features or not all(map(_INFO.fullmatch, infos)):
         raise NotAModelError(f"feature_infos must describe {n_features} features")
 
 
 def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> int:
-    """Check one tree and tell how many bytes it takes."""
+    """Check one tree and return how many bytes it takes."""
     block = _Block(lines)
     _expect(block.value("Tree"), str(number))
     n_leaves, n_cat = (int(block.integers(name, 1)[0]) for name in ("num_leaves", "num_cat"))
@@ -90,7 +90,7 @@ def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> in
             f"tree {number} declares {n_leaves} leaves and {n_cat} splits by category"
         )
     lengths = ((_OF_SPLITS, n_leaves - 1), (_OF_LEAVES, n_leaves), (_OF_NODES, n_leaves - 1))
-    found = {
+    values = {
         name: block.numbers(name, length, whole)
         for fields, length in lengths
         for name, whole in fields.items()
@@ -101,10 +101,10 @@ def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> in
     _expect(block.value("shrinkage"), "1")
     _expect(block.line(), "")
     _expect(block.line(), "")
-    if np.abs(found["leaf_value"]).max() > abs(vote):
-        raise NotAModelError(f"tree {number} says more than its vote {vote:g}")
-    _splits(found, number, n_features, n_cat)
-    _every_node_once(found["left_child"], found["right_child"], number)
+    if np.abs(values["leaf_value"]).max() > abs(vote):
+        raise NotAModelError(f"tree {number} has a leaf value beyond its vote of {vote:g}")
+    _splits(values, number, n_features, n_cat)
+    _every_node_once(values["left_child"], values["right_child"], number)
     return block.size
 
 
@@ -143,11 +143,13 @@ def _categories(block: _Block, number: int, n_cat: int) -> None:
         raise NotAModelError(f"tree {number} has an impossible cat_threshold")
 
 
-def _splits(found: dict[str, Any], number: int, n_features: int, n_cat: int) -> None:
-    feature, kind, threshold = found["split_feature"], found["decision_type"], found["threshold"]
+def _splits(values: dict[str, Any], number: int, n_features: int, n_cat: int) -> None:
+    feature, kind, threshold = (
+        values[name] for name in ("split_feature", "decision_type", "threshold")
+    )
     if ((feature < 0) | (feature >= n_features)).any():
         raise NotAModelError(f"tree {number} splits a feature that the model does not have")
-    counts = np.concatenate([found["leaf_count"], found["internal_count"]])
+    counts = np.concatenate([values["leaf_count"], values["internal_count"]])
     if ((counts < 0) | (counts >= _MOST_ROWS)).any():
         raise NotAModelError(f"tree {number} has an impossible count of rows")
     kind = kind.astype(np.int64)
@@ -171,12 +173,12 @@ def _every_node_once(left: Any, right: Any, number: int) -> None:
     place = np.where(children >= 0, children, n_splits + ~children)  # splits, then leaves
     if (np.bincount(place, minlength=2 * n_splits + 1) != [0] + [1] * (2 * n_splits)).any():
         raise NotAModelError(f"tree {number} is not a tree: a node does not have one parent")
-    if _reached(left, right, number) < n_splits:  # the others lead to each other in a circle
+    if _reached(left, right, number) < n_splits:  # the others form a circle
         raise NotAModelError(f"tree {number} is not a tree: nodes cannot be reached")
 
 
 def _reached(left: Any, right: Any, number: int) -> int:
-    """How many splits hang on the root; it ends because each has one parent at most."""
+    """How many splits the root leads to; the loop ends because each has at most one parent."""
     level, n_reached, depth = np.zeros(1, dtype=np.int64), 0, 0
     while len(level):
         depth += 1
@@ -190,7 +192,7 @@ def _reached(left: Any, right: Any, number: int) -> int:
     return n_reached
 
 
-def _plain(name: str) -> bool:
+def _is_plain_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
@@ -203,20 +205,20 @@ def _field(line: str, name: str) -> str:
 
 def _expect(line: str | None, wanted: str) -> None:
     if line != wanted:
-        found = "the end" if line is None else repr(line[:40])
-        raise NotAModelError(f"{wanted!r} is expected, found {found}")
+        shown = "the end" if line is None else repr(line[:40])
+        raise NotAModelError(f"{wanted!r} is expected, found {shown}")
 
 
 def _floats(text: str, length: int, name: str) -> Array:
-    found: Array = _parsed(text, length, name, _NUMBERS, float)
-    if not np.isfinite(found).all():
+    numbers: Array = _parsed(text, length, name, _NUMBERS, float)
+    if not np.isfinite(numbers).all():
         raise NotAModelError(f"{name} holds a number that is not finite")
-    return found
+    return numbers
 
 
 def _integers(text: str, length: int, name: str) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = _parsed(text, length, name, _INTEGERS, np.int64)
-    return found
+    numbers: NDArray[np.int64] = _parsed(text, length, name, _INTEGERS, np.int64)
+    return numbers
 
 
 def _parsed(text: str, length: int, name: str, grammar: re.Pattern[str], kind: type) -> Any:
@@ -228,4 +230,4 @@ def _parsed(text: str, length: int, name: str, grammar: re.Pattern[str], kind: t
             raise ValueError
         return np.array(words, dtype=kind)
     except (ValueError, OverflowError):
-        raise NotAModelError(f"{name} holds what is no number") from None
+        raise NotAModelError(f"{name} holds something that is not a number") from None

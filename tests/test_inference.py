@@ -13,9 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conftest import make_sample
-from fairproj import FairProjClassifier, fairness_report
-from fairproj.inference.differences import Pair, difference_bound
+from fairproj import FairnessReport, FairProjClassifier
+from fairproj.constraints import STATISTICS
 from fairproj.inference import exact_interval, gap_upper_bound
+from fairproj.inference.differences import Pair, difference_bound
+from fairproj.metrics import cell_counts
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
@@ -31,19 +33,25 @@ def test_no_rows_no_knowledge():
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 1 - 1e-16, -1, 95, float("nan")])
-def test_a_confidence_that_is_none(confidence):
+def test_confidence_must_lie_between_0_and_1(confidence):
     y, groups = np.tile([0, 1], 50), np.repeat(["a", "b"], 50)
-    for said in (
+    counts, _ = cell_counts(y, y, groups)
+    for call in (
         lambda: exact_interval(1, 3, confidence),
-        lambda: gap_upper_bound(y, y, groups, "accuracy", confidence),
-        lambda: fairness_report(None, None, y, groups, y_pred=y, confidence=confidence),
+        lambda: gap_upper_bound(counts, "accuracy", confidence),
+        lambda: report_of(y, y, groups, confidence=confidence),
     ):
         with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
-            said()
-    with pytest.raises(ValueError, match="one group only"):
-        gap_upper_bound(y, y, np.repeat("a", 100), "accuracy", 0.9)
+            call()
+
+
+def test_hits_must_lie_between_0_and_n():
     with pytest.raises(ValueError, match="hits must lie between 0 and n"):
         exact_interval(5, 3)
+
+
+def report_of(y, predicted, groups, **parameters):
+    return FairnessReport.from_predictions(y, predicted, sensitive_features=groups, **parameters)
 
 
 def sample(seed, n=400, n_groups=3):
@@ -57,7 +65,7 @@ def sample(seed, n=400, n_groups=3):
 @pytest.mark.parametrize("seed", range(3))
 def test_estimates_are_fairlearns(seed):
     y, predicted, groups = sample(seed)
-    gaps = fairness_report(None, None, y, groups, y_pred=predicted).gaps.set_index("gap")
+    gaps = report_of(y, predicted, groups).gaps.set_index("gap")
     for name in ("demographic_parity", "equal_opportunity", "equalized_odds"):
         function = getattr(fairlearn_metrics, f"{name}_difference")
         expected = function(y, predicted, sensitive_features=groups)
@@ -101,17 +109,17 @@ def test_coverage_by_simulation_with_a_negative_control():
     rng = np.random.default_rng(0)
     true = {
         "equal_opportunity": np.ptp(TRUE[:, 1]),
-        "false_positive_rate": np.ptp(TRUE[:, 0]),
+        "false_positive_rate_parity": np.ptp(TRUE[:, 0]),
         "equalized_odds": max(np.ptp(TRUE[:, 0]), np.ptp(TRUE[:, 1])),
     }
     repetitions = 300
     covered, control = dict.fromkeys(true, 0), 0
     for _ in range(repetitions):
         y, predicted, groups = simulate(rng)
-        gaps = fairness_report(None, None, y, groups, y_pred=predicted).gaps.set_index("gap")
+        gaps = report_of(y, predicted, groups).gaps.set_index("gap")
         for name, gap in true.items():
             covered[name] += gaps.loc[name, "low"] <= gap <= gaps.loc[name, "high"]
-        control += wald_lower(y, predicted, groups, 0) <= true["false_positive_rate"]
+        control += wald_lower(y, predicted, groups, 0) <= true["false_positive_rate_parity"]
     assert all(count >= 0.95 * repetitions for count in covered.values()), covered
     assert control < 0.93 * repetitions, "the control should fail, or the test shows nothing"
 
@@ -119,7 +127,7 @@ def test_coverage_by_simulation_with_a_negative_control():
 def test_bounds_of_gaps_are_those_of_pairs():
     """Half of the error above; below, the other half for six pairs, or twelve with both labels."""
     y, predicted, groups = simulate(np.random.default_rng(3))
-    gaps = fairness_report(None, None, y, groups, y_pred=predicted, confidence=0.9)
+    gaps = report_of(y, predicted, groups, confidence=0.9)
     gaps = gaps.gaps.set_index("gap")
     pairs = {
         label: [
@@ -142,13 +150,38 @@ def test_the_models_own_positive_label():
     labels = np.where(y > 0, "accept", "refuse")
     model = FairProjClassifier(n_estimators=5, pos_label="accept")
     model.fit(X, labels, sensitive_features=groups)
-    found = fairness_report(model, X, labels, groups).rates
-    same = fairness_report(None, None, labels, groups, y_pred=model.predict(X), pos_label="accept")
+    found = FairnessReport.from_estimator(model, X, labels, sensitive_features=groups).rates
+    same = report_of(labels, model.predict(X), groups, pos_label="accept")
     pd.testing.assert_frame_equal(found, same.rates)
     inside = make_pipeline(StandardScaler(), clone(model))
     inside.fit(X, labels, fairprojclassifier__sensitive_features=groups)
-    again = fairness_report(inside, X, labels, groups, y_pred=model.predict(X))
-    pd.testing.assert_frame_equal(again.rates, same.rates)
+    again = FairnessReport.from_estimator(inside, X, labels, sensitive_features=groups)
+    accepted = again.rates.set_index(["group", "rate"])["n"].xs("true_positive_rate", level="rate")
+    assert accepted.sum() == (labels == "accept").sum()
+
+
+def test_rows_of_one_class_are_positive_or_not_as_the_model_has_it():
+    X, y, groups = make_sample(300)
+    labels = np.where(y > 0, "yes", "no")
+    model = FairProjClassifier(n_estimators=5).fit(X, labels, sensitive_features=groups)
+    yes = model.predict(X) == "yes"
+    for rows, rate in ((yes & (labels == "yes"), 1.0), (~yes & (labels == "no"), 0.0)):
+        report = FairnessReport.from_estimator(
+            model, X[rows], labels[rows], sensitive_features=groups[rows]
+        )
+        selected = report.rates[report.rates["rate"] == "selection_rate"]
+        assert (selected["estimate"] == rate).all()
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_the_upper_bound_of_a_gap_is_that_of_the_report(statistic):
+    """The report's upper end has half of the error."""
+    y, predicted, groups = simulate(np.random.default_rng(5))
+    counts, _ = cell_counts(y, predicted, groups)
+    gaps = report_of(y, predicted, groups, confidence=0.9).gaps.set_index("gap")
+    expected = gaps.loc[statistic, "high"]
+    for name in (statistic, *STATISTICS[statistic].aliases, STATISTICS[statistic]):
+        assert gap_upper_bound(counts, name, 0.95) == pytest.approx(expected, abs=1e-6)
 
 
 def test_each_rates_interval_covers():
@@ -156,7 +189,7 @@ def test_each_rates_interval_covers():
     inside = []
     for _ in range(60):
         y, predicted, groups = simulate(rng)
-        rates = fairness_report(None, None, y, groups, y_pred=predicted, confidence=0.8).rates
+        rates = report_of(y, predicted, groups, confidence=0.8).rates
         row = rates[(rates["group"] == "c") & (rates["rate"] == "true_positive_rate")].iloc[0]
         inside.append(row["low"] <= TRUE[2, 1] <= row["high"])
     assert np.mean(inside) >= 0.8
@@ -165,7 +198,7 @@ def test_each_rates_interval_covers():
 def test_a_gap_between_groups_without_rows_is_unknown_not_zero():
     y = np.array([0, 0, 1, 1, 0, 0])
     groups = np.array(["a", "a", "a", "a", "b", "b"])  # b has no positives
-    report = fairness_report(None, None, y, groups, y_pred=np.array([0, 1, 1, 1, 0, 0]))
+    report = report_of(y, np.array([0, 1, 1, 1, 0, 0]), groups)
     gaps = report.gaps.set_index("gap")
     assert gaps.loc["equal_opportunity", "high"] == pytest.approx(1.0)
     assert gaps.loc["equal_opportunity", "n_smallest"] == 0
@@ -178,22 +211,22 @@ def test_a_gap_between_groups_without_rows_is_unknown_not_zero():
 def test_of_a_model_with_text_tables_and_json():
     X, y, groups = make_sample(400, n_groups=2)
     model = FairProjClassifier(n_estimators=5).fit(X, y, sensitive_features=groups)
-    report = fairness_report(model, X, y, groups)
-    same = fairness_report(None, None, y, groups, y_pred=model.predict(X))
+    report = FairnessReport.from_estimator(model, X, y, sensitive_features=groups)
+    same = report_of(y, model.predict(X), groups)
     pd.testing.assert_frame_equal(report.rates, same.rates)
     text = str(report)
     assert "95 % confidence" in text
     assert "equalized_odds" in text
     assert "<table" in report._repr_html_()
     again = json.loads(json.dumps(report.to_dict(), allow_nan=False))
-    assert len(again["gaps"]) == 5
+    assert [row["gap"] for row in again["gaps"]] == list(STATISTICS)
 
 
 def test_groups_from_the_models_own_columns():
     X, y, groups = make_sample(300, n_groups=2)
     frame = pd.DataFrame(X).add_prefix("x").assign(sex=np.where(groups, "f", "m"))
     model = FairProjClassifier(n_estimators=5, sensitive_columns="sex").fit(frame, y)
-    report = fairness_report(model, frame, y)
+    report = FairnessReport.from_estimator(model, frame, y)
     assert sorted(report.rates["group"].unique()) == ["f", "m"]
 
 
@@ -202,16 +235,22 @@ def test_groups_from_the_models_own_columns():
     [
         ({"sensitive_features": list("aaaa")}, "one group only"),
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
-        ({"sensitive_features": None}, "sensitive_features is missing"),
         ({"y_pred": [0, 1]}, "y_pred has 2 rows and y_true 4"),
         ({"y_pred": list("nyyn")}, "y_pred holds 'n', which is not a label"),
-        ({"sensitive_features": ["a"]}, "sensitive_features has 1 rows and y has 4"),
+        ({"sensitive_features": ["a"]}, "sensitive_features has 1 rows and y_true has 4"),
     ],
 )
 def test_bad_input(arguments, words):
     usual = {"sensitive_features": list("aabb"), "y_pred": [0, 1, 1, 0]}
     with pytest.raises(ValueError, match=words):
-        fairness_report(None, None, [0, 1, 0, 1], **(usual | arguments))
+        FairnessReport.from_predictions([0, 1, 0, 1], **(usual | arguments))
+
+
+def test_groups_are_missing():
+    X, y, groups = make_sample(100)
+    model = FairProjClassifier(n_estimators=2).fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="sensitive_features is missing, and the model names no"):
+        FairnessReport.from_estimator(model, X, y)
 
 
 def test_the_price_of_validity():
@@ -220,6 +259,6 @@ def test_the_price_of_validity():
     y[-1] = 0
     groups = np.append(np.repeat(["a", "b"], 1000), "a")
     predicted = np.append(np.tile([0, 1], 1000), 0)
-    gaps = fairness_report(None, None, y, groups, y_pred=predicted).gaps.set_index("gap")
+    gaps = report_of(y, predicted, groups).gaps.set_index("gap")
     textbook = 1.96 * np.sqrt(2 * 0.25 / 1000)
     assert gaps.loc["equal_opportunity", "high"] / textbook == pytest.approx(1.05, abs=0.01)

@@ -1,6 +1,6 @@
-"""A population of which everything is known: any classifier's accuracy and gap, and the frontier.
+"""A population with known rates, to compare samples with.
 
-Apart because it is what statements about samples are held against.
+The accuracy and gap of any classifier, and the best accuracy at a gap, can be computed exactly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 class Population:
     """Finitely many kinds of people: features, group, share of the whole, chance of label 1.
 
-    A classifier is a chance of predicting 1 for each kind.
+    A classifier is given by its chance of predicting 1 for each kind.
     """
 
     X: Array
@@ -56,8 +56,8 @@ class Population:
         rates = self._rates()
         pairs = [rates[a] - rates[b] for a, b in combinations(range(len(rates)), 2)]
         A = np.vstack([*pairs, *(-pair for pair in pairs)])
-        found = linprog(-gain, A_ub=A, b_ub=np.full(len(A), max_gap), bounds=(0, 1))
-        return float(least - found.fun)
+        solution = linprog(-gain, A_ub=A, b_ub=np.full(len(A), max_gap), bounds=(0, 1))
+        return float(least - solution.fun)
 
     def _accuracy(self) -> tuple[Array, float]:
         """Accuracy is <gain, h> + least."""
@@ -65,14 +65,14 @@ class Population:
         return gain, float(self.share @ (1 - self.positive))
 
     def _rates(self) -> Array:
-        """One row a group: its true positive rate is the row times h."""
+        """One row per group: its true positive rate is the row times h."""
         joint = self.share * self.positive * (self.groups == np.unique(self.groups)[:, None])
         rates: Array = joint / joint.sum(axis=1, keepdims=True)
         return rates
 
 
 def make_population(n_groups: int = 2, seed: int = 0) -> Population:
-    """Groups that differ in how merit shows in the features and in how often label 1 is given."""
+    """Groups that differ in the link of merit to label 1 and in how often they have label 1."""
     rng = np.random.default_rng(seed)
     merit, skill, group = (
         part.ravel()

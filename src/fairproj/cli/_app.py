@@ -1,0 +1,138 @@
+"""The Typer application, options that several commands have, and error messages."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from fairproj import __version__
+from fairproj.cli._console import escape
+from fairproj.constraints import find_statistic, statistic_names
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Train classifiers whose error rates differ little between groups, and audit any "
+    "classifier.\n\n"
+    "Start with: fairproj demo\n\n"
+    "Exit codes: 0 success; 1 an error in a file or a value; 2 wrong usage; 3 the gap is above "
+    "--max-gap; 4 too few rows to tell whether it is; 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+def check_jobs(jobs: int) -> int:
+    if jobs == 0:
+        raise typer.BadParameter("it must be 1 or more, or -1 for all cores")
+    return jobs
+
+
+Jobs = Annotated[
+    int,
+    typer.Option(help="Number of fits to run at a time; -1 for all cores.", callback=check_jobs),
+]
+
+
+def check_statistic(name: str | None) -> str | None:
+    """The name in the registry of a statistic that is given by its name or an alias."""
+    try:
+        return None if name is None else find_statistic(name).name
+    except ValueError:
+        raise typer.BadParameter(
+            f"{name!r} is unknown; use one of {', '.join(statistic_names())}"
+        ) from None
+
+
+def statistic_option(help_text: str) -> Any:
+    """An option that takes every name of the registry."""
+    return typer.Option(
+        help=f"{help_text} One of {', '.join(statistic_names())}.",
+        metavar="NAME",
+        callback=check_statistic,
+    )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fairproj {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Options of ``fairproj`` itself."""
+
+
+def report_errors(command: Command) -> Command:
+    """Print errors in files and values as one line and exit with code 1.
+
+    Other exceptions, such as TypeError, are defects of the program and keep their traceback.
+    """
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", UserWarning)
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                command(*arguments, **options)
+        except KeyboardInterrupt:
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except FileNotFoundError as error:
+            _fail(f"{error.filename} does not exist" if error.filename else str(error))
+        except (ImportError, OSError, ValueError) as error:
+            _fail(str(error) or type(error).__name__)
+
+    return run  # type: ignore[return-value]
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"error: {escape(' '.join(message.split()))}", err=True)
+    raise typer.Exit(1) from None
+
+
+def _show_warning(message: Any, *_: Any) -> None:
+    typer.echo(f"warning: {escape(' '.join(str(message).split()))}", err=True)
+
+
+_arguments: ContextVar[list[str] | None] = ContextVar("arguments", default=None)
+
+
+@contextmanager
+def use_arguments(arguments: list[str]) -> Iterator[None]:
+    """Make `command_line` return these arguments, in a command that runs other commands."""
+    token = _arguments.set(arguments)
+    try:
+        yield
+    finally:
+        _arguments.reset(token)
+
+
+def command_line() -> str:
+    """The command that is running, for reports and model files."""
+    arguments = _arguments.get()
+    return shlex.join(["fairproj", *(sys.argv[1:] if arguments is None else arguments)])

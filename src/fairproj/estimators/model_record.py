@@ -1,0 +1,220 @@
+"""The record in a model file: its fields with their types, and the checks that types cannot state.
+
+The checks run when a model is saved and when it is loaded, before any field is used. Each failure
+is a ValueError that names the field. docs/model-files.md describes the fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fairproj.boosting.record import History, Observation, Round
+from fairproj.boosting.resume import RunFacts
+
+Scalar = bool | int | float | str | None
+Value = Scalar | list[Scalar]  # a list stands for a tuple: a group of crossed columns
+EstimatorName = Literal["FairProjClassifier", "FairBoostClassifier"]
+# fmt: off
+DType = Literal[
+    "bool", "str", "object", "float16", "float32", "float64",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+]
+# fmt: on
+
+_MOST_COLUMNS = 10_000_000
+_MOST_LOG_LOSS = 709.0  # the loss itself is finite
+_ROUNDING = 1e-6
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "str": (str,),
+    "float": (float,),
+    "int": (int,),
+    "uint": (int,),
+    "object": (bool, int, float, str),
+}
+
+
+@dataclass(frozen=True)
+class ArrayRecord:
+    """The two labels, or the categories of a column in the order of their codes."""
+
+    dtype: DType
+    values: list[Scalar]
+
+
+@dataclass(frozen=True)
+class ColumnRecord:
+    """How the values of one column of X are encoded."""
+
+    name: Scalar
+    categories: ArrayRecord | None
+    is_boolean: bool
+    had_missing: bool
+
+
+@dataclass(frozen=True)
+class EnsembleRecord:
+    """The learners: their kind, votes and link, and what the engine rebuilds them from."""
+
+    kind: str
+    votes: list[float]
+    link_scale: float
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """Everything that a model file holds."""
+
+    estimator: EstimatorName
+    versions: dict[str, str]
+    parameters: dict[str, Value]
+    classes: ArrayRecord
+    groups: list[Value]
+    n_features: int
+    feature_names: list[str] | None
+    columns: list[ColumnRecord] | None
+    sensitive_columns: list[Scalar]
+    facts: RunFacts | None
+    history: History
+    certificate: dict[str, Any]
+    ensemble: EnsembleRecord
+    metadata: dict[str, Any]
+
+
+def check_record(record: ModelRecord) -> None:
+    """Raise ValueError unless every field is in its range and the fields agree."""
+    _check_labels(record)
+    _check_features(record)
+    _check_history(record.history)
+    _check_rounds(record.history)
+    _check_ensemble(record)
+    closed_loop = record.estimator == "FairBoostClassifier"
+    _require(record.history.closed_loop == closed_loop, f"history must be of a {record.estimator}")
+    _require((record.facts is None) == closed_loop, f"facts must be of a {record.estimator}")
+
+
+def _require(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise ValueError(sentence)
+
+
+def _distinct(values: Iterable[Any]) -> bool:
+    keys = [tuple(value) if isinstance(value, list) else value for value in values]
+    return len(set(keys)) == len(keys)
+
+
+def _check_labels(record: ModelRecord) -> None:
+    _check_array(record.classes, "classes")
+    _require(len(record.classes.values) == 2, "classes must hold two labels")
+    _require(len(record.groups) > 0, "groups must hold at least one group")
+    _require(_distinct(record.groups), "groups must be different from each other")
+    widths = {len(group) if isinstance(group, list) else 0 for group in record.groups}
+    _require(len(widths) == 1, "groups must all be crossed from the same number of columns")
+
+
+def _check_array(record: ArrayRecord, field: str) -> None:
+    types = {type(value) for value in record.values}
+    allowed = _PYTHON_TYPES[record.dtype.rstrip("0123456789")]
+    _require(types <= set(allowed), f"{field}.values must be of type {record.dtype}")
+    _require(len(types) <= 1, f"{field}.values must all be of one type")
+    _require(_distinct(record.values), f"{field}.values must be different from each other")
+
+
+def _check_features(record: ModelRecord) -> None:
+    n, names = record.n_features, record.feature_names
+    _require(1 <= n <= _MOST_COLUMNS, f"n_features is {n}; it must be 1 to {_MOST_COLUMNS:,}")
+    if names is not None:
+        _require(len(names) == n and _distinct(names), f"feature_names must be {n} different names")
+    _require(_distinct(record.sensitive_columns), "sensitive_columns must be different columns")
+    if record.columns is None:
+        return
+    columns = [column.name for column in record.columns]
+    _require(len(columns) == n and _distinct(columns), f"columns must be {n} different columns")
+    _require(names in (None, columns), "columns must have the names in feature_names")
+    for column in record.columns:
+        if column.categories is not None:
+            _check_array(column.categories, "columns.categories")
+            # NumPy gives each text of an array the space of the longest.
+            _require(column.categories.dtype != "str", "columns.categories.dtype must not be str")
+
+
+def _check_history(history: History) -> None:
+    n_rounds = len(history.rounds)
+    _require(n_rounds > 0, "history.rounds must hold at least one round")
+    _require(
+        history.kept is None or 1 <= history.kept <= n_rounds,
+        f"history.kept is {history.kept}; it must be 1 to {n_rounds}",
+    )
+    _require(
+        0 < history.learning_rate <= 1,
+        f"history.learning_rate is {history.learning_rate:g}; it must be above 0 and at most 1",
+    )
+    limited = history.events if history.closed_loop else history.constraint_names
+    _require(
+        len(history.limits) == len(limited) and all(limit >= 0 for limit in history.limits),
+        f"history.limits must be {len(limited)} numbers of at least 0",
+    )
+
+
+def _check_rounds(history: History) -> None:
+    for position, record in enumerate(history.rounds):
+        try:
+            _check_round(record, history)
+        except ValueError as error:
+            raise ValueError(f"history.rounds[{position}].{error}") from None
+
+
+def _check_round(record: Round, history: History) -> None:
+    for name in ("error_q", "error_w", "tv"):
+        _check_share(getattr(record, name), name)
+    _require(record.kl >= 0, f"kl is {record.kl:g}; it must be at least 0")
+    _check_log_loss(record.log_exp_loss, "log_exp_loss")
+    for name in ("multipliers", "balance", "balance_q"):
+        _check_length(getattr(record, name), len(history.constraint_names), name)
+    _require(
+        (record.observed is not None) == history.closed_loop,
+        "observed must be there if and only if history.kept is",
+    )
+    if record.observed is not None:
+        _check_observation(record.observed, history)
+
+
+def _check_observation(observed: Observation, history: History) -> None:
+    _check_length(observed.rates, len(history.watched), "observed.rates")
+    _check_length(observed.tilt, len(history.watched), "observed.tilt")
+    _check_length(observed.gaps, len(history.events), "observed.gaps")
+    _check_share(observed.accuracy, "observed.accuracy")
+    _check_share(observed.train_error, "observed.train_error")
+    for share in (*observed.rates, *observed.gaps):
+        if share is not None:
+            _check_share(share, "observed has a rate or a gap that")
+    _check_log_loss(observed.log_tilted_loss, "observed.log_tilted_loss")
+
+
+def _check_share(value: float, name: str) -> None:
+    _require(
+        -_ROUNDING <= value <= 1 + _ROUNDING, f"{name} is {value:g}; it must be between 0 and 1"
+    )
+
+
+def _check_log_loss(value: float, name: str) -> None:
+    _require(value <= _MOST_LOG_LOSS, f"{name} is {value:g}; it must be at most {_MOST_LOG_LOSS:g}")
+
+
+def _check_length(values: tuple[Any, ...], length: int, name: str) -> None:
+    _require(len(values) == length, f"{name} has {len(values)} numbers; it must have {length}")
+
+
+def _check_ensemble(record: ModelRecord) -> None:
+    ensemble, history = record.ensemble, record.history
+    votes = [one.vote for one in history.rounds[: history.n_kept]]
+    _require(ensemble.votes == votes, "ensemble.votes must be the votes in history.rounds")
+    _require(math.isfinite(sum(map(abs, votes))), "ensemble.votes must add up to a finite number")
+    _require(
+        0 < ensemble.link_scale <= 100,
+        f"ensemble.link_scale is {ensemble.link_scale:g}; it must be above 0 and at most 100",
+    )

@@ -1,0 +1,97 @@
+"""Writing tables to a file chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+from pyarrow import ipc, parquet
+
+from fairproj.io.atomic import atomic_path
+from fairproj.io.table_types import expand
+from fairproj.io.tables import FILE_ERRORS, DataFile, DataFileError, one_line
+
+# pyarrow.dataset.write_dataset writes folders; these write one file.
+_WRITERS = {
+    "csv": arrow_csv.CSVWriter,
+    "parquet": parquet.ParquetWriter,
+    "arrow": ipc.new_file,
+}
+
+
+def write_chunks(path: Path, chunks: Iterable[pa.Table]) -> int:
+    """Write tables one after the other to a file, and return the number of rows.
+
+    The suffix chooses the format. The file appears when it is complete.
+    """
+    kind = _writable_kind(path)
+    rows = 0
+    writer = None
+    with atomic_path(path) as partial:
+        try:
+            for chunk in map(_decode_dictionaries, chunks):
+                with _translate_errors(path, kind, chunk):
+                    writer = writer or _WRITERS[kind](str(partial), chunk.schema)
+                    writer.write_table(chunk)
+                rows += chunk.num_rows
+            if writer is None:
+                raise DataFileError("there are no rows to write")
+            with _translate_errors(path, kind):
+                writer.close()
+        except BaseException:
+            if writer is not None:
+                with suppress(*FILE_ERRORS):  # the file is removed; the first error matters
+                    writer.close()
+            raise
+    return rows
+
+
+def _writable_kind(path: Path) -> str:
+    target = DataFile.from_path(path)
+    if target.compression or path.suffix.lower() == ".tsv":
+        raise DataFileError(
+            f"{path} cannot be written: compressed and tab-separated files are only read; name a "
+            ".csv, .parquet or .feather file"
+        )
+    return target.kind
+
+
+def _decode_dictionaries(table: pa.Table) -> pa.Table:
+    """Replace codes by values: chunks may have different dictionaries, and a file has one."""
+    for position, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            parts = table.column(position).chunks
+            values = [expand(part.dictionary).take(part.indices) for part in parts]
+            table = table.set_column(position, field.name, pa.chunked_array(values))
+    return table
+
+
+@contextmanager
+def _translate_errors(path: Path, kind: str, chunk: pa.Table | None = None) -> Iterator[None]:
+    """Raise errors of pyarrow as `DataFileError`, with the columns that the format cannot hold."""
+    try:
+        yield
+    except FILE_ERRORS as error:
+        refused = [] if chunk is None else _refused_columns(chunk, kind)
+        problem = f"cannot be written: {one_line(error)}"
+        if refused:
+            columns = ", ".join(f"{field.name!r} of type {field.type}" for field in refused)
+            problem = f"cannot hold column {columns}; leave it out, or name a .feather file"
+        raise DataFileError(f"{path} {problem}") from None
+
+
+def _refused_columns(chunk: pa.Table, kind: str) -> list[Any]:
+    """The columns that cannot be written by themselves either."""
+    refused = []
+    for field in chunk.schema:
+        part = chunk.select([field.name]).slice(0, 1)
+        try:
+            with _WRITERS[kind](pa.BufferOutputStream(), part.schema) as writer:
+                writer.write_table(part)
+        except pa.ArrowException:
+            refused.append(field)
+    return refused

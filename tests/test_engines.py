@@ -1,0 +1,237 @@
+"""Engines: the registry, an engine of the user's, scikit-learn learners, and memory."""
+
+import weakref
+from dataclasses import dataclass
+from functools import partialmethod
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.tree import DecisionTreeClassifier
+
+from conftest import make_sample
+from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.data.encoder import FeatureEncoder
+from fairproj.engines import Fitted, base, register_engine
+from fairproj.engines.lightgbm.engine import TreeEngine
+
+X, Y, GROUPS = make_sample(2000)
+WORDS = pd.DataFrame({"word": np.where(X[:, 0] > 0, "b", "a"), "number": X[:, 1], "sex": GROUPS})
+
+
+# An engine of the user's
+
+
+@dataclass(frozen=True)
+class ColumnSign:
+    """h(x) = direction * sign of one column."""
+
+    column: int
+    direction: float
+
+    def predict_h(self, X):
+        return self.direction * np.where(X[:, self.column] > 0, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Always:
+    h: float
+
+    def predict_h(self, X):
+        return np.full(len(X), self.h)
+
+
+def best_column_sign(X, cost):
+    """The sign of the column that agrees best with ``cost``, the signed weight of each row."""
+    scores = np.where(X > 0, 1.0, -1.0).T @ cost
+    column = int(np.argmax(np.abs(scores)))
+    return ColumnSign(column, 1.0 if scores[column] > 0 else -1.0)
+
+
+class ColumnSigns:
+    """The registry's entry."""
+
+    name = "column signs"
+    encodes = True
+    parameters = ()
+
+    def bind(self, settings, sample, held_out=None, before=None):
+        return ColumnSignEngine(sample.X, None if held_out is None else held_out.X, before)
+
+    def from_payload(self, payload, saved):
+        raise NotImplementedError
+
+
+class ColumnSignEngine:
+    def __init__(self, X, held_out, before):
+        self.X, self.held_out, self.before = X, held_out, before
+
+    def fit(self, targets):
+        return self._fitted(best_column_sign(self.X, -targets.gradient))
+
+    def constant(self, h):
+        return self._fitted(Always(np.sign(h) or -1.0))
+
+    def _fitted(self, learner):
+        held_out = None if self.held_out is None else learner.predict_h(self.held_out)
+        return Fitted(learner, learner.predict_h(self.X), held_out)
+
+    def ensemble(self, learners, votes, link_scale):
+        earlier = ([], []) if self.before is None else (self.before.learners, self.before.votes)
+        return ColumnSignEnsemble([*earlier[0], *learners], [*earlier[1], *votes], link_scale)
+
+
+class ColumnSignEnsemble:
+    kind = "column signs"
+    feature_importances = np.zeros(0)
+
+    def __init__(self, learners, votes, link_scale):
+        self.learners, self.votes, self.link_scale = learners, votes, link_scale
+
+    def margin(self, X, n_threads=1):
+        return list(self.staged_margin(X))[-1]
+
+    def staged_margin(self, X, n_threads=1):
+        margin = np.zeros(len(X))
+        for learner, vote in zip(self.learners, self.votes, strict=True):
+            margin = margin + vote * learner.predict_h(X)
+            yield margin
+
+    def learner(self, t):
+        return self.learners[t]
+
+    def to_payload(self):
+        raise NotImplementedError
+
+
+class ColumnSignClassifier(ClassifierMixin, BaseEstimator):
+    """The same learner as a scikit-learn classifier."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        cost = np.where(y == self.classes_[1], sample_weight, -sample_weight)
+        self.learner_ = best_column_sign(X, cost)
+        return self
+
+    def predict(self, X):
+        return self.classes_[(self.learner_.predict_h(X) > 0).astype(int)]
+
+
+@pytest.fixture
+def own_engine(monkeypatch):
+    monkeypatch.setattr(base, "_REGISTRY", dict(base._REGISTRY))
+    register_engine(ColumnSigns())
+    return "column signs"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **learner: FairProjClassifier(epsilon=0.05, n_estimators=12, **learner),
+        lambda **learner: FairBoostClassifier(max_gap=0.4, n_estimators=12, **learner),
+        lambda **learner: FairBoostClassifier(
+            max_gap=0.4, n_estimators=12, validation_fraction=0.4, random_state=0, **learner
+        ),
+    ],
+)
+def test_an_engine_of_the_users(make, own_engine):
+    model = make(engine=own_engine).fit(X, Y, sensitive_features=GROUPS)
+    same = make(estimator=ColumnSignClassifier()).fit(X, Y, sensitive_features=GROUPS)
+    assert len(model.history_) > 2
+    np.testing.assert_allclose(model.decision_function(X), same.decision_function(X), atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    np.testing.assert_array_equal(model.estimators_[0].predict(X), same.estimators_[0].predict(X))
+    assert model.certificate_.holds
+    assert model.certificate_.to_dict() == pytest.approx(same.certificate_.to_dict())
+
+
+def test_an_engine_of_the_users_reads_encoded_frames_and_goes_on(own_engine):
+    frame = WORDS.drop(columns="sex")
+    model = FairProjClassifier(None, engine=own_engine, n_estimators=3, warm_start=True)
+    model.fit(frame, Y).set_params(n_estimators=6).fit(frame, Y)
+    at_once = FairProjClassifier(None, engine=own_engine, n_estimators=6).fit(frame, Y)
+    np.testing.assert_allclose(
+        model.decision_function(frame), at_once.decision_function(frame), atol=1e-12
+    )
+    codes = np.column_stack([frame["word"] == "b", frame["number"]]).astype(float)
+    np.testing.assert_array_equal(model.to_matrix(frame), codes)
+
+
+def test_parameters_reach_an_engine_that_reads_them_and_no_other(own_engine, monkeypatch):
+    model = FairProjClassifier(None, engine=own_engine, max_depth=3, n_estimators=2)
+    with pytest.raises(ValueError, match="engine='column signs' does not use max_depth; leave"):
+        model.fit(X, Y)
+    bind, depths = ColumnSigns.bind, []
+
+    def watched_bind(self, settings, *rows, **options):
+        depths.append(settings.max_depth)
+        return bind(self, settings, *rows, **options)
+
+    monkeypatch.setattr(ColumnSigns, "bind", watched_bind)
+    monkeypatch.setattr(ColumnSigns, "parameters", ("max_depth",))
+    model.fit(X, Y)
+    assert depths == [3]
+
+
+# Scikit-learn learners
+
+
+def mirrored(n_rows, rng):
+    """Each feature twice, the second time negated: whatever splits one splits the other."""
+    halves = rng.normal(size=(n_rows, 2)).round(1)
+    return np.column_stack([halves, -halves])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equally_good_features_stay_equal_whatever_the_order_of_the_rows(seed):
+    """New rows tell which of two features was chosen; in training they are the same split."""
+    rng = np.random.default_rng(seed)
+    Z, groups = mirrored(200, rng), rng.integers(0, 2, 200)
+    y = (Z[:, 0] + Z[:, 1] + rng.logistic(size=200) > 0).astype(int)
+    weight = rng.integers(1, 4, 200)
+    new = rng.normal(size=(100, 4))
+
+    def margin(rows, sample_weight=None):
+        tree = DecisionTreeClassifier(max_depth=1)
+        model = FairProjClassifier(epsilon=0.05, estimator=tree, n_estimators=20, random_state=0)
+        model.fit(Z[rows], y[rows], sensitive_features=groups[rows], sample_weight=sample_weight)
+        return model.decision_function(new)
+
+    in_order = np.arange(200)
+    np.testing.assert_allclose(margin(rng.permutation(200)), margin(in_order), atol=1e-9)
+    repeated = margin(np.repeat(in_order, weight))
+    np.testing.assert_allclose(margin(in_order, weight), repeated, atol=1e-9)
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("model", "validation"),
+    [
+        (FairProjClassifier(n_estimators=2), {}),
+        (FairBoostClassifier(None, n_estimators=2), {}),
+        (FairBoostClassifier(None, n_estimators=2, validation_fraction=0.4, random_state=0), {}),
+        (FairBoostClassifier(None, n_estimators=2), {"X_val": WORDS, "y_val": Y}),
+    ],
+)
+def test_encoded_rows_are_freed_before_the_first_round(model, validation, monkeypatch):
+    """They take as much memory as the data, and the binned copy is all that boosting reads."""
+    matrices, alive = [], []
+
+    def watched_encode(self, X, encode):
+        matrix = encode(self, X)
+        matrices.append(weakref.ref(matrix))
+        return matrix
+
+    def watched_fit(self, targets, fit=TreeEngine.fit):
+        alive.append([matrix() is not None for matrix in matrices])
+        return fit(self, targets)
+
+    for name in ("fit_transform", "transform"):
+        encode = partialmethod(watched_encode, encode=getattr(FeatureEncoder, name))
+        monkeypatch.setattr(FeatureEncoder, name, encode)
+    monkeypatch.setattr(TreeEngine, "fit", watched_fit)
+    model.set_params(sensitive_columns="sex").fit(WORDS, Y, **validation)
+    assert alive == 2 * [[False] * (2 if validation else 1)]

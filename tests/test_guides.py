@@ -1,0 +1,103 @@
+"""The guides "add an engine", "add a constraint" and "add a loss", executed as they stand."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from conftest import make_sample
+from fairproj import FairBoostClassifier, FairnessReport, constraints
+from fairproj.boosting import losses
+from fairproj.engines import base
+from fairproj.selection import GapSearchCV
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture
+def guide(monkeypatch, tmp_path, capsys):
+    """Runs the code of a page, one block after the other, and returns its names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(base, "_REGISTRY", dict(base._REGISTRY))
+    monkeypatch.setattr(losses, "_REGISTRY", dict(losses._REGISTRY))
+    saved = dict(constraints.STATISTICS), dict(constraints.RATES)
+
+    def run(name):
+        text = (DOCS / name).read_text("utf-8")
+        names = {"__name__": f"docs.{name}"}
+        for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+            exec(compile(block, name, "exec"), names)
+        return names
+
+    yield run
+    for registry, entries in zip((constraints.STATISTICS, constraints.RATES), saved, strict=True):
+        registry.clear()
+        registry.update(entries)
+
+
+def test_add_an_engine(guide):
+    names = guide("add-an-engine.md")
+    data, model, again = names["data"], names["model"], names["again"]
+    assert model.certificate_.holds
+    assert model.score(data.data, data.target) > 0.55
+    np.testing.assert_array_equal(
+        again.decision_function(data.data), model.decision_function(data.data)
+    )
+    # FairBoost with the same engine, watching rows that are held out.
+    X, y, groups = make_sample(1500)
+    boosted = FairBoostClassifier(
+        max_gap=0.5, engine="nearest_mean", validation_fraction=0.3, random_state=0
+    ).fit(X, y, sensitive_features=groups)
+    assert boosted.certificate_.holds
+    assert boosted.certificate_.watched_on == "held-out rows"
+    stages = list(boosted.staged_decision_function(X))
+    np.testing.assert_allclose(stages[-1], boosted.decision_function(X))
+    assert len(stages) == len(boosted.estimator_weights_)
+
+
+def test_add_a_constraint(guide):
+    names = guide("add-a-constraint.md")
+    assert names["gap"] <= 0.05 + 1e-9
+    # The new name is accepted by search and report as well.
+    X, y, groups = names["X"], names["y"], names["sex"]
+    report = FairnessReport.from_estimator(names["model"], X, y, sensitive_features=groups)
+    gaps = report.gaps.set_index("gap")["estimate"]
+    # Correct among negatives is one less the false positive rate: the gaps are equal.
+    assert gaps["false_positive_rate_parity"] == pytest.approx(names["gap"])
+    assert gaps["true_negative_rate_parity"] == pytest.approx(names["gap"])
+    search = GapSearchCV(
+        FairBoostClassifier("true_negative_rate_parity", n_estimators=10),
+        max_gap=0.5,
+        param_values=[0.1, 0.3],
+        cv=2,
+    ).fit(X, y, sensitive_features=groups)
+    assert search.met_
+
+
+def test_add_a_loss(guide):
+    names = guide("add-a-loss.md")
+    data, model = names["data"], names["model"]
+    assert model.certificate_.bound_loss is None
+    assert model.certificate_.met
+    assert model.score(data.data, data.target) > 0.72
+    # The recorded loss is that of the margins.
+    y = np.where(data.target == model.classes_[1], 1, -1)
+    margin = model.decision_function(data.data)
+    recorded = np.exp(model.history_[model.history_.n_kept - 1].log_exp_loss)
+    assert np.mean(np.maximum(1 - y * margin, 1e-12) ** 2) == pytest.approx(recorded, rel=1e-9)
+    assert np.allclose(model.predict_proba(data.data)[:, 1], expit(2 * margin))
+
+
+def test_an_unknown_loss_is_refused():
+    X, y, groups = make_sample(100)
+    with pytest.raises(ValueError, match="loss='hinge' is unknown; use one of 'exponential'"):
+        FairBoostClassifier(loss="hinge").fit(X, y, sensitive_features=groups)
+
+
+def test_guides_warn_of_nothing(guide):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        guide("add-a-constraint.md")
