@@ -171,29 +171,29 @@ def enclosed(record: bytes, rng: random.Random) -> bytes:
 
 
 def damaged(raw: bytes, rng: random.Random, others: list[bytes]) -> bytes:
-    found = bytearray(raw)
+    data = bytearray(raw)
     for _ in range(rng.choice([1, 1, 2, 8])):
-        at, end = sorted(rng.randrange(len(found) + 1) for _ in range(2))
+        at, end = sorted(rng.randrange(len(data) + 1) for _ in range(2))
         end = min(end, at + rng.choice([1, 4, 64, 4096]))
         kind = rng.randrange(6)
-        if kind == 0 and at < len(found):
-            found[at] ^= 1 << rng.randrange(8)
+        if kind == 0 and at < len(data):
+            data[at] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            found[at:end] = b""
+            data[at:end] = b""
         elif kind == 2:
-            found[at:at] = rng.randbytes(rng.choice([1, 4, 64]))
+            data[at:at] = rng.randbytes(rng.choice([1, 4, 64]))
         elif kind == 3:
-            found[at:at] = found[at:end]
+            data[at:at] = data[at:end]
         elif kind == 4:
             other = rng.choice(others)
-            found[at:end] = other[at:end]
+            data[at:end] = other[at:end]
         elif rng.random() < 0.3:
-            del found[at:]
-        elif at < len(found):
-            found[at : at + 1] = rng.choice([b"0", b"9", b"-", b"e", b'"', b"[", b"}", b"\\", b","])
-        if not found:
+            del data[at:]
+        elif at < len(data):
+            data[at : at + 1] = rng.choice([b"0", b"9", b"-", b"e", b'"', b"[", b"}", b"\\", b","])
+        if not data:
             break
-    return bytes(found)
+    return bytes(data)
 
 
 def places(content: Any) -> Iterator[tuple[Any, Any]]:
@@ -207,18 +207,18 @@ def places(content: Any) -> Iterator[tuple[Any, Any]]:
 
 def change_json(content: Any, rng: random.Random) -> None:
     """One value replaced, removed, doubled, moved or added; parts before single numbers."""
-    found = list(places(content))
-    if not found:
+    candidates = list(places(content))
+    if not candidates:
         return
     top = rng.choice(sorted({str(key) for key in content})) if rng.random() < 0.5 else None
     if top is not None and isinstance(content.get(top), dict | list) and content[top]:
-        found = list(places(content[top])) or found
-    where, key = rng.choice(found)
+        candidates = list(places(content[top])) or candidates
+    where, key = rng.choice(candidates)
     kind = rng.randrange(8)
     if kind == 0:
         del where[key]
     elif kind == 1:
-        other, other_key = rng.choice(found)
+        other, other_key = rng.choice(candidates)
         where[key] = copy.deepcopy(other[other_key])
     elif kind == 2 and isinstance(where, list):
         where.insert(key, copy.deepcopy(where[key]))
@@ -233,10 +233,10 @@ def change_json(content: Any, rng: random.Random) -> None:
 
 
 def nested(rng: random.Random) -> Any:
-    found: Any = 1
+    value: Any = 1
     for _ in range(rng.choice([3, 50, 200])):
-        found = {"a": found} if rng.random() < 0.7 else [found]
-    return found
+        value = {"a": value} if rng.random() < 0.7 else [value]
+    return value
 
 
 def other_value(value: Any, rng: random.Random) -> Any:
@@ -328,10 +328,10 @@ def change_archive(content: Any, rng: random.Random) -> None:
 
 def change_schema(schema: Any, rng: random.Random) -> None:
     """Types that would run code, or any other change."""
-    found = [(where, key) for where, key in places(schema) if key in ("__class__", "__module__")]
-    if not found or rng.random() < 0.6:
+    types = [(where, key) for where, key in places(schema) if key in ("__class__", "__module__")]
+    if not types or rng.random() < 0.6:
         return change_json(schema, rng)
-    where, _ = rng.choice(found)
+    where, _ = rng.choice(types)
     module, name, loader = rng.choice(
         [
             ("os", "system", "FunctionNode"),
@@ -367,13 +367,13 @@ KINDS: dict[str, Callable[[Any, random.Random], None]] = {
 
 
 def verdict(path: Path, rows: Any) -> tuple[str, str]:
-    """What became of a file, one of three good ends or a failure's name; and what was said."""
+    """How a file ended, in one of three good ways or with a failure's name, and the message."""
     try:
         model = load(path)
     except ModelFileError as error:
-        said = str(error)
-        good = said.isprintable() and len(said) < 1000
-        return (REFUSED, said) if good else ("refused with a bad sentence", repr(said))
+        message = str(error)
+        good = message.isprintable() and len(message) < 1000
+        return (REFUSED, message) if good else ("refused with a bad sentence", repr(message))
     except BaseException as error:
         return f"load raised {type(error).__name__}", str(error)
     try:
@@ -409,8 +409,8 @@ def ask(model: Any, rows: Any) -> tuple[str, str]:
     return ANSWERED, ""
 
 
-class Watchman:
-    """Notes what a file must never cause. An audit hook cannot be removed, only told to rest."""
+class EffectMonitor:
+    """Records effects that a file must not have, while ``on``; an audit hook cannot be removed."""
 
     ALWAYS = re.compile(
         r"os\.(system|exec|posix_spawn|spawn|fork|startfile|remove|rename|chmod|link|symlink)"
@@ -441,7 +441,7 @@ class Watchman:
 
 @dataclass
 class Job:
-    """What a worker is told: files ``first, first + step, ...`` below ``stop``."""
+    """The files of a worker: ``first, first + step, ...`` below ``stop``."""
 
     scratch: Path
     seed: int
@@ -457,18 +457,18 @@ def work(job: Job, wire: Connection) -> None:
     for name, (_, rows) in models.items():  # whatever is imported late is imported now
         assert verdict(job.scratch / f"{name}.fairproj", rows)[0] == ANSWERED, name
     path = job.scratch / f"mutant-{os.getpid()}.fairproj"
-    watchman = Watchman(job.scratch)
+    monitor = EffectMonitor(job.scratch)
     for index in range(job.first, job.stop, job.step):
         name, kind, raw = mutant(good, job.seed, index)
         path.write_bytes(raw)
         wire.send((index, None))
-        watchman.on = True
-        end, said = verdict(path, models[name][1])
-        watchman.on = False
-        if watchman.seen:
-            end, said = "the file had an effect", "; ".join(watchman.seen)
-            watchman.seen.clear()
-        wire.send((index, (name, kind, end, said)))
+        monitor.on = True
+        end, message = verdict(path, models[name][1])
+        monitor.on = False
+        if monitor.seen:
+            end, message = "the file had an effect", "; ".join(monitor.seen)
+            monitor.seen.clear()
+        wire.send((index, (name, kind, end, message)))
     path.unlink(missing_ok=True)
 
 
@@ -526,25 +526,25 @@ def run(n_files: int, seed: int, n_workers: int, limit: float, scratch: Path) ->
 
 
 def all_done(
-    workers: list[Worker], limit: float, told: Callable[[int], tuple[str, str]]
+    workers: list[Worker], limit: float, describe: Callable[[int], tuple[str, str]]
 ) -> dict[int, Any]:
-    """How each file ended; ``told`` says of a file what it was made from and how."""
-    found: dict[int, Any] = {}
+    """How each file ended; ``describe`` gives the file it was made from and the damage."""
+    outcomes: dict[int, Any] = {}
     for worker in workers:
         worker.start()
     while workers:
         wait([worker.wire for worker in workers], timeout=0.5)
         for worker in list(workers):
-            found.update(worker.messages())
-            done = settle(worker, limit, told)
+            outcomes.update(worker.messages())
+            done = settle(worker, limit, describe)
             if isinstance(done, tuple):
-                found[done[0]] = done[1]
+                outcomes[done[0]] = done[1]
             if done == "finished":
                 workers.remove(worker)
-    return found
+    return outcomes
 
 
-def settle(worker: Worker, limit: float, told: Callable[[int], tuple[str, str]]) -> Any:
+def settle(worker: Worker, limit: float, describe: Callable[[int], tuple[str, str]]) -> Any:
     """Look after a worker: charge a death or a hang to its file and start the next."""
     hangs = worker.index is not None and time.monotonic() - worker.since > limit
     if worker.process.is_alive() and not hangs:
@@ -557,7 +557,7 @@ def settle(worker: Worker, limit: float, told: Callable[[int], tuple[str, str]])
     worker.process.join()
     end = f"hangs for {limit:g} s" if hangs else f"the process died ({worker.process.exitcode})"
     index = worker.index
-    name, kind = told(index)
+    name, kind = describe(index)
     worker.job.first = index + worker.job.step
     if worker.job.first < worker.job.stop:
         worker.start()
@@ -566,50 +566,51 @@ def settle(worker: Worker, limit: float, told: Callable[[int], tuple[str, str]])
     return index, (name, kind, end, "")
 
 
-def page(found: dict[int, Any], seed: int, seconds: float) -> str:
-    ends = Counter(end for _, _, end, _ in found.values())
-    kinds = sorted({kind for _, kind, _, _ in found.values()})
+def page(outcomes: dict[int, Any], seed: int, seconds: float) -> str:
+    ends = Counter(end for _, _, end, _ in outcomes.values())
+    kinds = sorted({kind for _, kind, _, _ in outcomes.values()})
     bad = {end: n for end, n in ends.items() if end not in MEANING}
-    said = {
-        re.sub(r"\d+|'[^']*'|/\S+", "#", m) for _, _, end, m in found.values() if end == REFUSED
+    sentences = {
+        re.sub(r"\d+|'[^']*'|/\S+", "#", m) for _, _, end, m in outcomes.values() if end == REFUSED
     }
     head = ["| damage | files | " + " | ".join(MEANING.values()) + " | failures |"]
     rule = ["|---|--:|--:|--:|--:|--:|"]
-    rows = [row(kind, [f for f in found.values() if f[1] == kind]) for kind in kinds]
+    rows = [row(kind, [f for f in outcomes.values() if f[1] == kind]) for kind in kinds]
     lines = [
         "# Mutated model files",
         "",
-        f"`python benchmarks/fuzz.py --files {len(found)} --seed {seed}`, {seconds:.0f} s. "
-        "A failure is a crash, a hang, an exception that is no ModelFileError, a message of more "
+        f"`python benchmarks/fuzz.py --files {len(outcomes)} --seed {seed}`, {seconds:.0f} s. "
+        "A failure is a crash, a hang, another exception than ModelFileError, a message of more "
         "than one line, an ill-formed answer, or an effect that the audit hook saw. Rows are "
         "refused where a file names other columns, or where a scikit-learn learner of a skops "
-        "part has arrays "
-        "that do not fit together.",
+        "archive has arrays that do not fit together.",
         "",
         *head,
         *rule,
         *rows,
-        row("all", list(found.values())),
+        row("all", list(outcomes.values())),
         "",
-        f"{len(said)} different sentences of refusal, numbers and quoted values aside.",
+        f"{len(sentences)} different sentences of refusal, numbers and quoted values aside.",
         *(f"- FAILURE: {end}: {n}" for end, n in bad.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
-def row(name: str, found: list[Any]) -> str:
-    ends = Counter(end for _, _, end, _ in found)
+def row(name: str, outcomes: list[Any]) -> str:
+    ends = Counter(end for _, _, end, _ in outcomes)
     good = [ends.pop(end, 0) for end in MEANING]
-    return "| " + " | ".join([name, *(f"{n:,}" for n in (len(found), *good, ends.total()))]) + " |"
+    return (
+        "| " + " | ".join([name, *(f"{n:,}" for n in (len(outcomes), *good, ends.total()))]) + " |"
+    )
 
 
-def keep(found: dict[int, Any], seed: int, good: dict[str, bytes], kept: Path) -> None:
-    for index, (name, kind, end, said) in sorted(found.items()):
+def keep(outcomes: dict[int, Any], seed: int, good: dict[str, bytes], kept: Path) -> None:
+    for index, (name, kind, end, message) in sorted(outcomes.items()):
         if end not in MEANING:
             kept.mkdir(parents=True, exist_ok=True)
             path = kept / f"{seed}-{index}.fairproj"
             path.write_bytes(mutant(good, seed, index)[2])
-            print(f"{path}: {name}, {kind}: {end}: {said[:300]}")
+            print(f"{path}: {name}, {kind}: {end}: {message[:300]}")
 
 
 def main() -> int:
@@ -620,17 +621,17 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=5.0, help="seconds a file may take")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
     parser.add_argument("--output", type=Path, default=RESULTS)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fairproj-fuzz-") as name:
         scratch = Path(name)
-        found = run(asked.files, asked.seed, asked.workers, asked.limit, scratch)
-        keep(found, asked.seed, read_good(scratch), asked.keep)
-    text = page(found, asked.seed, time.monotonic() - begin)
+        outcomes = run(arguments.files, arguments.seed, arguments.workers, arguments.limit, scratch)
+        keep(outcomes, arguments.seed, read_good(scratch), arguments.keep)
+    text = page(outcomes, arguments.seed, time.monotonic() - begin)
     print(text)
-    asked.output.write_text(text, "utf-8")
-    failed = [end for _, _, end, _ in found.values() if end not in MEANING]
-    return int(bool(failed) or len(found) != asked.files)
+    arguments.output.write_text(text, "utf-8")
+    failed = [end for _, _, end, _ in outcomes.values() if end not in MEANING]
+    return int(bool(failed) or len(outcomes) != arguments.files)
 
 
 if __name__ == "__main__":

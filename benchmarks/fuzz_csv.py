@@ -32,7 +32,7 @@ from fairproj import FairProjClassifier
 from fairproj.cli import app
 from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
-from fuzz import Job, Watchman, Worker, all_done
+from fuzz import EffectMonitor, Job, Worker, all_done
 
 RESULTS = Path(__file__).parent / "results" / "fuzz-data.md"
 COMMANDS = ("train", "predict", "audit", "audit model", "report")
@@ -57,7 +57,7 @@ def table() -> pd.DataFrame:
         }
     )
     frame["y"] = np.where(frame["pay"] + (frame["sex"] == "f") > 0.5, "yes", "no")
-    return frame.assign(said=np.where(frame["pay"] > 0.4, "yes", "no"))
+    return frame.assign(predicted=np.where(frame["pay"] > 0.4, "yes", "no"))
 
 
 def good_files() -> dict[str, bytes]:
@@ -145,36 +145,36 @@ def work(job: Job, wire: Connection) -> None:
     warnings.simplefilter("ignore")
     good = good_files()
     model, out = job.scratch / "model.fairproj", job.scratch / f"out-{os.getpid()}"
-    watchman = Watchman(job.scratch)
+    monitor = EffectMonitor(job.scratch)
     for index in range(job.first, job.stop, job.step):
         suffix, kind, raw, command = mutant(good, job.seed, index)
         path = job.scratch / f"data-{os.getpid()}.{suffix}"
         path.write_bytes(raw)
         wire.send((index, None))
-        end, said = verdict(command, path, model, out, watchman)
-        wire.send((index, (suffix, kind, end, said)))
+        end, message = verdict(command, path, model, out, monitor)
+        wire.send((index, (suffix, kind, end, message)))
 
 
 def verdict(
-    command: str, path: Path, model: Path, out: Path, watchman: Watchman
+    command: str, path: Path, model: Path, out: Path, monitor: EffectMonitor
 ) -> tuple[str, str]:
-    asked = ["--label", "y", "--sensitive", "sex"]
+    task = ["--label", "y", "--sensitive", "sex"]
     line = {
-        "train": ["train", path, *asked, "--rounds", 2, "--jobs", 1, "-o", f"{out}.fairproj"],
+        "train": ["train", path, *task, "--rounds", 2, "--jobs", 1, "-o", f"{out}.fairproj"],
         "predict": ["predict", model, path, "--jobs", 1, "-o", f"{out}.csv"],
-        "audit": ["audit", path, "--predictions", "said", *asked],
-        "audit model": ["audit", model, path, *asked],
-        "report": ["report", model, path, *asked, "-o", f"{out}.html"],
+        "audit": ["audit", path, "--predictions", "predicted", *task],
+        "audit model": ["audit", model, path, *task],
+        "report": ["report", model, path, *task, "-o", f"{out}.html"],
     }[command]
     force = [] if "audit" in command else ["--force"]
-    watchman.on = True
+    monitor.on = True
     result = CliRunner().invoke(app, [str(part) for part in [*line, *force]])
-    watchman.on = False
+    monitor.on = False
     # Typer compiles its own annotations at every call; outputs get the mode of the file they
     # replace and are put in place by a rename.
     usual = ("compile", "exec", "os.chmod", "os.rename", "os.remove")
-    bad = [seen for seen in watchman.seen if not seen.startswith(usual)]
-    watchman.seen.clear()
+    bad = [seen for seen in monitor.seen if not seen.startswith(usual)]
+    monitor.seen.clear()
     if bad:
         return "the file had an effect", "; ".join(bad)
     if result.exception and not isinstance(result.exception, SystemExit):
@@ -194,7 +194,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--limit", type=float, default=10.0, help="seconds a file may take")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
-    asked = parser.parse_args()
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
     good = good_files()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fairproj-fuzz-") as name:
@@ -204,35 +205,35 @@ def main() -> int:
         model.fit(frame[["age", "pay", "job", "ok"]], frame["y"], sensitive_features=frame["sex"])
         model.save(scratch / "model.fairproj")
         jobs = [
-            Job(scratch, asked.seed, n, asked.files, asked.workers) for n in range(asked.workers)
+            Job(scratch, arguments.seed, n, arguments.files, arguments.workers)
+            for n in range(arguments.workers)
         ]
-        found = all_done(
+        outcomes = all_done(
             [Worker(job, work) for job in jobs],
-            asked.limit,
-            lambda index: mutant(good, asked.seed, index)[:2],
+            arguments.limit,
+            lambda index: mutant(good, arguments.seed, index)[:2],
         )
-    failures = {i: end for i, end in found.items() if end[2] not in (DONE, SENTENCE)}
-    for index, (suffix, kind, end, said) in sorted(failures.items()):
-        asked.keep.mkdir(parents=True, exist_ok=True)
-        path = asked.keep / f"{asked.seed}-{index}.{suffix}"
-        path.write_bytes(mutant(good, asked.seed, index)[2])
-        print(f"{path}: {mutant(good, asked.seed, index)[3]}, {kind}: {end}: {said[:300]}")
+    failures = {i: end for i, end in outcomes.items() if end[2] not in (DONE, SENTENCE)}
+    for index, (suffix, kind, end, message) in sorted(failures.items()):
+        arguments.keep.mkdir(parents=True, exist_ok=True)
+        path = arguments.keep / f"{arguments.seed}-{index}.{suffix}"
+        path.write_bytes(mutant(good, arguments.seed, index)[2])
+        print(f"{path}: {mutant(good, arguments.seed, index)[3]}, {kind}: {end}: {message[:300]}")
     lines = [["file", "files", DONE, SENTENCE, "failures"]]
     for suffix in ("csv", "csv.gz", "parquet", "feather"):
-        ends = Counter(end for kind, _, end, _ in found.values() if kind == suffix)
+        ends = Counter(end for kind, _, end, _ in outcomes.values() if kind == suffix)
         good_ends = [ends.pop(DONE, 0), ends.pop(SENTENCE, 0)]
         total = sum(good_ends) + ends.total()
         lines.append([suffix, *(f"{n:,}" for n in (total, *good_ends, ends.total()))])
     text = (
-        f"# Damaged data files\n\n`python benchmarks/fuzz_csv.py --files {len(found)} --seed "
-        f"{asked.seed}`, {time.monotonic() - begin:.0f} s: `train`, `predict`, `audit` and "
-        "`report` on "
-        "mutated tables. A failure is a crash, a hang, another exit code, more than one line of "
+        f"# Damaged data files\n\n`python benchmarks/fuzz_csv.py --files {len(outcomes)} --seed "
+        f"{arguments.seed}`, {time.monotonic() - begin:.0f} s: `train`, `predict`, `audit` and "
+        "`report` on mutated tables. A failure is a crash, a hang, another exit code, more than one line of "
         "error, or an effect beside the output.\n\n" + markdown(lines)
     )
-    write_text(RESULTS, text)
+    write_text(arguments.output, text)
     print(text)
-    return int(bool(failures) or len(found) != asked.files)
+    return int(bool(failures) or len(outcomes) != arguments.files)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     lines = [["command", "kills", "finished first", "old file", "new file, whole", "half a file"]]
@@ -48,24 +49,24 @@ def main() -> None:
         for command in (
             ["train", data, *ask, "-o", folder / "out.fairproj"],
             ["predict", model, data, "-o", folder / "out.parquet"],
-            ["report", model, data, "--no-frontier", "-o", folder / "out.html"],
+            ["report", model, data, "-o", folder / "out.html"],
         ):
-            found = killed(command, arguments.times, rng)
-            print(command[0], dict(found), flush=True)
+            counts = killed(command, arguments.times, rng)
+            print(command[0], dict(counts), flush=True)
             lines.append(
                 [
                     command[0],
-                    *(f"{found[kind]}" for kind in ("killed", "finished", "old", "new", "half")),
+                    *(f"{counts[kind]}" for kind in ("killed", "finished", "old", "new", "half")),
                 ]
             )
     text = (
         "# Killed at random moments\n\n`python benchmarks/kill.py`, each command "
         f"until {arguments.times} runs were killed, each over an older file (fairproj "
         f"{versions()['fairproj']}). Half a file would be a fault; what a killed run leaves beside "
-        "it (a hidden `.partial` file) is "
-        "removed by the next run for the same file.\n\n" + markdown(lines)
+        "it (a hidden `.partial` file) is removed by the next run for the same file.\n\n"
+        + markdown(lines)
     )
-    write_text(RESULTS, text)
+    write_text(arguments.output, text)
     print(text)
 
 
@@ -74,22 +75,22 @@ def killed(command: list[object], times: int, rng: random.Random) -> Counter[str
     start = time.perf_counter()
     run(command, check=True)
     whole = time.perf_counter() - start
-    found: Counter[str] = Counter()
-    while found["killed"] < times:
+    counts: Counter[str] = Counter()
+    while counts["killed"] < times:
         before, start = digest(out), time.perf_counter()
         process = run([*command, "--force"])
         # Half of the kills near the end, where the file is written.
         low = 0.0 if rng.random() < 0.5 else 0.8 * whole
         try:
             process.wait(rng.uniform(low, whole))
-            found["finished"] += 1
+            counts["finished"] += 1
             whole = time.perf_counter() - start
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            found["killed"] += 1
-        found["half" if not is_whole(out) else "old" if digest(out) == before else "new"] += 1
-    return found
+            counts["killed"] += 1
+        counts["half" if not is_whole(out) else "old" if digest(out) == before else "new"] += 1
+    return counts
 
 
 def run(command: list[object], *, check: bool = False) -> subprocess.Popen[bytes]:

@@ -8,11 +8,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
-from fairproj import FairProjClassifier
+from fairproj import FairProjClassifier, StopReason
 from fairproj.boosting.loop import boost
 from fairproj.boosting.losses import ERROR_FLOOR, ExponentialLoss, vote
 from fairproj.boosting.policies import ProjectedWeights
-from fairproj.boosting.record import StopReason
 from fairproj.data.sample import make_sample as validated
 from fairproj.engines import LearnerSettings, find_engine
 

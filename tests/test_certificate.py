@@ -11,9 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 import oracles
 from conftest import make_sample
-from fairproj import FairProjClassifier
+from fairproj import FairProjClassifier, History
 from fairproj.boosting.bounds import log_bounds
-from fairproj.boosting.record import History
 from fairproj.constraints import statistic_names
 from fairproj.io.records import from_json, to_json
 

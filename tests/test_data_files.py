@@ -95,12 +95,12 @@ def test_chunks_are_small_in_large_files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.csv"])
 def test_memory_is_bounded_in_large_files(tmp_path, monkeypatch, name):
     """Also in one row group, and if chunks are used more slowly than they are read."""
-    for setting in ("CHUNK_ROWS", "_CSV_BLOCK", "_PARQUET_BUFFER"):
-        monkeypatch.setattr(tables, setting, 5000)
+    monkeypatch.setattr(tables, "CHUNK_ROWS", 5000)
+    monkeypatch.setattr(tables, "_PARQUET_BUFFER", 5000)
+    monkeypatch.setattr(tables, "_CSV_BLOCK", 20_000)
     path, table = tmp_path / name, pa.table({f"x{i}": np.arange(2e5) + i for i in range(6)})
     if name == "t.parquet":
-        pages = {"data_page_size": 5000, "use_dictionary": False}
-        pa.parquet.write_table(table, path, row_group_size=len(table), **pages)
+        pa.parquet.write_table(table, path, row_group_size=len(table), use_dictionary=False)
     elif name == "t.feather":
         pa.feather.write_feather(table, str(path), compression="lz4", chunksize=5000)
     else:

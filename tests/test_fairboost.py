@@ -16,11 +16,16 @@ from sklearn.tree import DecisionTreeClassifier
 
 import oracles
 from conftest import make_sample
-from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj import (
+    FairBoostClassifier,
+    FairnessReport,
+    FairProjClassifier,
+    History,
+    plot_dynamics,
+)
 from fairproj.boosting import losses
 from fairproj.boosting.finish import choose_round
 from fairproj.boosting.policies import gaps, violations
-from fairproj.boosting.record import History
 from fairproj.constraints import STATISTICS, FunctionConstraint, RateParity
 from fairproj.datasets import load_adult
 from fairproj.io.records import from_json, to_json
@@ -152,7 +157,7 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
     tilts = history.by_group("tilt").reshape(len(history), 3, -1)
     reach = _reach(constraint, y)
     log_tilted, margin, b_before = 0.0, np.zeros(len(y)), np.ones(len(y))
-    bound, costs = 0.0, 0.0
+    bound, costs, averaged = 0.0, 0.0, []
     for t, record in enumerate(history):
         b = np.exp(-(tilts[t][groups] * reach).sum(axis=1))
         loss = s * np.exp(-y * margin)
@@ -167,11 +172,15 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
         h = model.estimators_[t].decision_function(X)
         error = (w * (1 - y * h)).sum() / 2
         assert record.error_w == pytest.approx(error, abs=1e-9)
-        assert record.error_q == pytest.approx((q * (1 - y * h)).sum() / 2, abs=1e-9)
+        edge_q = (q * y * h).sum() / 2
+        assert record.error_q == pytest.approx(0.5 - edge_q, abs=1e-9)
+        averaged.append([edge_q, 0.5 - error, np.abs(w - q).sum() / 2])
         assert record.vote == pytest.approx(
             learning_rate * 0.5 * np.log((1 - error) / error), rel=1e-6
         )
         margin = margin + record.vote * h
+        log_loss = np.log((s * np.exp(-y * margin)).sum() / s.sum())
+        assert record.log_exp_loss == pytest.approx(log_loss, abs=1e-9)
         costs += kappa
         bound += kappa - 2 * learning_rate * (0.5 - error) ** 2
         log_tilted = np.log((s * b * np.exp(-y * margin)).sum() / s.sum())
@@ -191,6 +200,9 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
     assert certificate.tilted_loss == pytest.approx(np.exp(log_tilted))
     assert certificate.bound_loss == pytest.approx(np.exp(bound) / b_before.min())
     assert certificate.tilt_cost == pytest.approx(costs)
+    assert certificate.exp_loss == pytest.approx(np.exp(log_loss))
+    means = certificate.mean_edge_q, certificate.mean_edge_w, certificate.mean_tv
+    np.testing.assert_allclose(means, np.mean(averaged, axis=0), atol=1e-9)
 
 
 def _reach(constraint, y):
@@ -520,8 +532,6 @@ def test_small_sample_of_the_conftest_runs():
 def test_the_plot_shows_gap_and_tilt(constraint):
     import matplotlib as mpl
 
-    from fairproj.report.plots import plot_dynamics
-
     mpl.use("Agg")
     with quiet():
         model = loop(n_estimators=10, constraints=constraint).fit(X, Y, sensitive_features=GROUPS)
@@ -550,8 +560,6 @@ def test_the_certificate_reads_well():
 
 def test_race_and_sex_on_adult():
     """Ten groups, some small: it runs, names the widest pair, and says who is too few."""
-    from fairproj.inference import FairnessReport
-
     data = load_adult()
     groups = pd.DataFrame({"sex": data.sensitive_features, "race": data.data["race"]})
     new = np.arange(len(groups)) % 4 == 0

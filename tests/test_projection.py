@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import oracles
-from fairproj.boosting.projection import ProjectionError, Projector, _solve, project
+from fairproj import project
+from fairproj.boosting.projection import ProjectionError, Projector, _solve
 
 EVENTS = {"all": [(0, 1)], "positive": [(1,)], "odds": [(1,), (0,)]}
 

@@ -1,5 +1,6 @@
-"""Splits, the frontier, and the choice of a model that meets a target."""
+"""Splits, the frontier, and the search for a model that meets a target."""
 
+import pickle
 import warnings
 from itertools import product
 
@@ -8,27 +9,42 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score, make_scorer
+from sklearn.metrics import accuracy_score, f1_score, get_scorer, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fairproj import FairProjClassifier
-from fairproj.inference.differences import Pair, difference_bound
-from fairproj.inference import gap_upper_bound
-from fairproj.baselines import ExponentiatedGradient, ThresholdOptimizer
+import oracles
+from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.baselines import ExponentiatedGradient, Reweighing, ThresholdOptimizer
+from fairproj.data import sample as sample_module
+from fairproj.data.columns import take_rows
+from fairproj.data.encoder import FeatureEncoder
 from fairproj.datasets import load_german
-from fairproj.metrics import equal_opportunity_difference
+from fairproj.engines.lightgbm import engine
+from fairproj.estimators.base import BoostedClassifier
+from fairproj.inference import gap_upper_bound
+from fairproj.inference.differences import Pair, difference_bound
+from fairproj.metrics import cell_counts, equal_opportunity_difference
 from fairproj.selection import (
-    FairProjClassifierCV,
     FairStratifiedKFold,
     Frontier,
+    GapSearchCV,
     fair_train_test_split,
     fairness_frontier,
+    splits,
 )
+from fairproj.selection import search as search_module
+from fairproj.selection.fits import Fold, SearchData
 from population import make_population
 
 
@@ -46,7 +62,14 @@ def sample(n, seed=0):
 pytestmark = pytest.mark.filterwarnings("ignore:no useful round")
 
 X, Y, GROUPS = sample(1500)
-QUICK = FairProjClassifier(n_estimators=10)
+PAPER = FairProjClassifier(n_estimators=10)
+BOOST = FairBoostClassifier(n_estimators=10)
+BOTH = pytest.mark.parametrize("estimator", [PAPER, BOOST], ids=["paper", "boost"])
+
+
+def parameter_of(estimator):
+    return "epsilon" if isinstance(estimator, FairProjClassifier) else "max_gap"
+
 
 # Splits
 
@@ -55,12 +78,12 @@ QUICK = FairProjClassifier(n_estimators=10)
 def test_folds_have_the_same_share_of_every_cell(shuffle):
     cells = 2 * GROUPS + (Y > 0)
     whole = np.bincount(cells) / len(cells)
-    seen = []
+    tested = []
     for train, test in FairStratifiedKFold(4, shuffle=shuffle).split(X, Y, GROUPS):
         np.testing.assert_allclose(np.bincount(cells[test]) / len(test), whole, atol=2 / len(test))
         assert not set(train) & set(test)
-        seen += test.tolist()
-    assert sorted(seen) == list(range(len(Y)))
+        tested += test.tolist()
+    assert sorted(tested) == list(range(len(Y)))
 
 
 def test_splits_name_the_cell_that_is_too_small():
@@ -88,60 +111,251 @@ def test_train_and_test_parts():
     np.testing.assert_array_equal(again[-1], i2)
 
 
+def test_a_split_keeps_every_cell_on_both_sides():
+    groups = np.where(np.arange(len(Y)) < 4, "few", "many")
+    y = np.where(np.arange(len(Y)) < 4, np.array([1, -1] * 750), Y)
+    with pytest.raises(ValueError, match="the test part has no row of group 'few'"):
+        fair_train_test_split(X, y, groups, test_size=0.1, random_state=0)
+    with pytest.raises(ValueError, match="test_size=2 does not split"):
+        fair_train_test_split(X, Y, GROUPS, test_size=2)
+    with pytest.raises(ValueError, match="n_splits must be a number of folds, 2 or more"):
+        list(FairStratifiedKFold("5").split(X, Y, GROUPS))
+
+
+def test_splits_inside_scikit_learn_with_routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = clone(PAPER).set_fit_request(sensitive_features=True)
+        scores = cross_validate(
+            model,
+            X,
+            Y,
+            cv=FairStratifiedKFold(3),
+            params={"sensitive_features": GROUPS, "groups": GROUPS},
+            error_score="raise",
+        )
+    assert len(scores["test_score"]) == 3
+
+
+# Prepared rows
+
+WEIGHT = np.random.default_rng(1).integers(4, size=len(Y)) / 3.0  # some of them zero
+
+
+def mixed_frame(n=len(Y)):
+    """Categories, one of them in two rows only, numbers, and missing values of both."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(X[:n], columns=["merit", "tells"])
+    frame["place"] = pd.Categorical(rng.choice(["north", "south", "west"], size=n))
+    frame.loc[[0, 1], "place"] = np.nan
+    frame["place"] = frame["place"].cat.add_categories("rare")
+    frame.loc[[2, 3], "place"] = "rare"
+    frame["job"] = np.where(rng.random(n) < 0.1, None, rng.choice(["clerk", "cook"], size=n))
+    frame.loc[rng.random(n) < 0.1, "merit"] = np.nan
+    return frame
+
+
+def with_sex():
+    return mixed_frame().assign(sex=np.where(GROUPS, "f", "m"))
+
+
+INPUTS = {
+    "array": (X, {}, {"sensitive_features": GROUPS}),
+    "frame": (mixed_frame(), {}, {"sensitive_features": GROUPS}),
+    "columns": (with_sex(), {"sensitive_columns": "sex"}, {}),
+    "positive": (mixed_frame(), {"pos_label": -1}, {"sensitive_features": GROUPS}),
+    "weights": (mixed_frame(), {}, {"sensitive_features": GROUPS, "sample_weight": WEIGHT}),
+    "sparse": (sparse.csr_array(X), {"max_depth": 2}, {"sensitive_features": GROUPS}),
+    "held out": (
+        X,
+        {"validation_fraction": 0.2, "random_state": 0},
+        {"sensitive_features": GROUPS},
+    ),
+    "estimator": (
+        pd.DataFrame(X, columns=["merit", "tells"]),
+        {"estimator": DecisionTreeClassifier(max_depth=1, random_state=0)},
+        {"sensitive_features": GROUPS, "sample_weight": WEIGHT},
+    ),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("kind", INPUTS)
+def test_prepared_rows_give_what_raw_rows_give(estimator, kind):
+    """Each fold fitted from raw data, with the estimator's own fit and predict."""
+    features, settings, given = INPUTS[kind]
+    if kind == "held out" and isinstance(estimator, FairProjClassifier):
+        pytest.skip("the paper's method watches no rows")
+    estimator, name = clone(estimator).set_params(**settings), parameter_of(estimator)
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    search = GapSearchCV(estimator, 1.0, param_values=[0.05, 0.3], cv=folds)
+    search.fit(features, Y, **given)
+    data = SearchData.of(estimator, name, features, Y, **given)
+    assert data.prepared is not None
+    sign = -1 if kind == "positive" else 1
+    for number, (train, test) in enumerate(folds):
+        fold = Fold(estimator, data, (train, test))
+        for at, value in enumerate([0.05, 0.3]):
+            raw = clone(estimator).set_params(**{name: value})
+            raw.fit(take_rows(features, train), Y[train], **{n: v[train] for n, v in given.items()})
+            rows = take_rows(features, test)
+            fit = fold.fit(**{name: value})
+            margin = fit.model.decision_function(rows)
+            np.testing.assert_array_equal(margin, raw.decision_function(rows))
+            predicted = raw.predict(rows)
+            np.testing.assert_array_equal(fit.predicted, predicted == 1)
+            np.testing.assert_array_equal(fit.probability(), raw.predict_proba(rows)[:, 1])
+            weight = given["sample_weight"][test] if "sample_weight" in given else None
+            score = accuracy_score(Y[test], predicted, sample_weight=weight)
+            gap = oracles.gap(
+                "equal_opportunity", sign * Y[test], sign * predicted, GROUPS[test], weight
+            )
+            assert search.cv_results_[f"split{number}_test_score"][at] == pytest.approx(score)
+            assert search.cv_results_[f"split{number}_test_gap"][at] == pytest.approx(gap)
+    whole = clone(estimator).set_params(**search.best_params_).fit(features, Y, **given)
+    np.testing.assert_array_equal(
+        search.decision_function(features), whole.decision_function(features)
+    )
+
+
+def count_calls(monkeypatch, owners, name):
+    """The calls of a function, by whichever module's name it is called."""
+    calls = []
+    original = getattr(owners[0], name)
+
+    def counted(*arguments, **more):
+        calls.append(arguments)
+        return original(*arguments, **more)
+
+    for owner in owners:
+        assert getattr(owner, name) is original
+        monkeypatch.setattr(owner, name, counted)
+    return calls
+
+
+@BOTH
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc"])
+def test_rows_are_checked_and_encoded_once_and_binned_once_a_fold(monkeypatch, estimator, scoring):
+    checks = count_calls(monkeypatch, [sample_module, splits], "check_labels")
+    groups = count_calls(monkeypatch, [sample_module, splits], "check_groups")
+    encodings = count_calls(monkeypatch, [FeatureEncoder], "fit_transform")
+    more = count_calls(monkeypatch, [FeatureEncoder], "transform")
+    binnings = count_calls(monkeypatch, [engine], "bin_rows")
+    fits = count_calls(monkeypatch, [type(estimator)], "_fit_prepared")
+    margins = count_calls(monkeypatch, [BoostedClassifier], "_margin")
+    search = GapSearchCV(estimator, 1.0, param_values=[0.05, 0.1, 0.3], cv=4, scoring=scoring)
+    search.fit(mixed_frame(), Y, sensitive_features=GROUPS, sample_weight=WEIGHT)
+    assert len(fits) == 4 * 3 + 1
+    assert [len(checks), len(groups), len(encodings), len(more)] == [1, 1, 1, 0]
+    assert len(binnings) == 4 + 1
+    assert len(margins) == 4 * 3  # the test rows of each candidate, once
+
+
+@pytest.mark.parametrize("name", ["max_bins", "sensitive_columns", "pos_label"])
+def test_rows_are_prepared_anew_where_the_parameter_decides_how(name):
+    features, y = np.column_stack([GROUPS, GROUPS[::-1], X]), (Y > 0).astype(int)
+    estimator = FairBoostClassifier(n_estimators=3, sensitive_columns=0)
+    found = fairness_frontier(
+        estimator,
+        features,
+        y,
+        param_name=name,
+        param_values=[0, 1] if name != "max_bins" else [2],
+        cv=2,
+    )
+    for _, row in found.fits.iterrows():
+        train, test = list(FairStratifiedKFold(2).split(X, y, GROUPS))[int(row["fold"])]
+        raw = clone(estimator).set_params(**{name: int(row[name])}).fit(features[train], y[train])
+        assert row["accuracy"] == pytest.approx(raw.score(features[test], y[test]))
+
+
+def test_a_value_missing_in_a_test_part_only_is_refused_as_by_predict():
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    features = X.copy()
+    features[folds[0][1][0], 0] = np.nan
+    raw = clone(BOOST).fit(
+        features[folds[0][0]], Y[folds[0][0]], sensitive_features=GROUPS[folds[0][0]]
+    )
+    with pytest.raises(ValueError, match="missing values in column 0, which had none"):
+        raw.predict(features[folds[0][1]])
+    with pytest.raises(ValueError, match="missing values in column 0, which had none"):
+        GapSearchCV(BOOST, 0.9, cv=folds).fit(features, Y, sensitive_features=GROUPS)
+
+
+def test_parts_of_a_split_without_weight_are_refused():
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    weight = np.zeros(len(Y))
+    weight[folds[0][0]] = 1.0
+    with pytest.raises(ValueError, match="rows of sample_weight zero only"):
+        GapSearchCV(BOOST, 0.9, cv=folds).fit(X, Y, sensitive_features=GROUPS, sample_weight=weight)
+
+
 # The frontier
 
 
-@pytest.fixture(scope="module", params=["distribution", "classifier"])
+@pytest.fixture(scope="module", params=[PAPER, BOOST], ids=["paper", "boost"])
 def frontier(request):
-    return fairness_frontier(
-        clone(QUICK).set_params(enforce=request.param),
-        X,
-        Y,
-        sensitive_features=GROUPS,
-        epsilons=[0.3, 0.02, 0.1],
-        cv=3,
+    return request.param, fairness_frontier(
+        request.param, X, Y, sensitive_features=GROUPS, param_values=[0.3, 0.02, 0.1], cv=3
     )
 
 
 def test_every_number_is_that_of_a_plain_loop(frontier):
-    closed_loop = frontier.fits["within_epsilon"].notna().all()
-    quick = clone(QUICK).set_params(enforce="classifier" if closed_loop else "distribution")
-    assert len(frontier.fits) == 9
+    estimator, found = frontier
+    name = parameter_of(estimator)
+    assert found.parameter == name
+    assert found.fits["met"].notna().all() == (estimator is BOOST)
+    assert len(found.fits) == 9
     folds = list(FairStratifiedKFold(3).split(X, Y, GROUPS))
-    for _, row in frontier.fits.iterrows():
+    for _, row in found.fits.iterrows():
         train, test = folds[int(row["fold"])]
-        model = clone(quick).set_params(epsilon=row["epsilon"])
+        model = clone(estimator).set_params(**{name: row[name]})
         model.fit(X[train], Y[train], sensitive_features=GROUPS[train])
-        predicted = model.predict(X[test])
-        assert row["accuracy"] == pytest.approx(accuracy_score(Y[test], predicted))
-        gap = equal_opportunity_difference(Y[test], predicted, sensitive_features=GROUPS[test])
-        assert row["equal_opportunity"] == pytest.approx(gap)
-    means = frontier.fits.groupby("epsilon")["accuracy"]
-    np.testing.assert_allclose(frontier.frame["accuracy"], means.mean())
-    np.testing.assert_allclose(frontier.frame["accuracy_se"], means.std() / np.sqrt(3))
+        predicted, probability = model.predict(X[test]), model.predict_proba(X[test])[:, 1]
+        scores = {
+            "accuracy": accuracy_score(Y[test], predicted),
+            "balanced_accuracy": get_scorer("balanced_accuracy")(model, X[test], Y[test]),
+            "roc_auc": sklearn.metrics.roc_auc_score(Y[test], probability),
+            "log_loss": sklearn.metrics.log_loss(Y[test], probability),
+        }
+        gaps = {
+            gap: oracles.gap(gap, Y[test], predicted, GROUPS[test])
+            for gap in ("demographic_parity", "equal_opportunity", "equalized_odds")
+        }
+        for column, value in {**scores, **gaps}.items():
+            assert row[column] == pytest.approx(value)
+        if estimator is BOOST:
+            assert row["met"] == model.certificate_.met
+    means = found.fits.groupby(name)["accuracy"]
+    np.testing.assert_allclose(found.frame["accuracy"], means.mean())
+    np.testing.assert_allclose(found.frame["accuracy_se"], means.std() / np.sqrt(3))
 
 
 @pytest.mark.parametrize("parameter", ["max_depth", "max_bins", "n_estimators"])
 def test_sharing_bins_never_changes_a_result(parameter):
     """What the binned data or the trees depend on is not shared."""
     found = fairness_frontier(
-        QUICK, X, Y, sensitive_features=GROUPS, epsilons=[2, 5], parameter=parameter, cv=2
+        PAPER, X, Y, sensitive_features=GROUPS, param_values=[2, 5], param_name=parameter, cv=2
     )
     folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
     for _, row in found.fits.iterrows():
         train, test = folds[int(row["fold"])]
-        model = clone(QUICK).set_params(**{parameter: int(row[parameter])})
+        model = clone(PAPER).set_params(**{parameter: int(row[parameter])})
         model.fit(X[train], Y[train], sensitive_features=GROUPS[train])
         assert row["accuracy"] == pytest.approx(model.score(X[test], Y[test]))
 
 
-def test_sensitive_columns_a_list_of_splits_and_one_epsilon():
+def test_sensitive_columns_a_list_of_splits_and_one_value():
     frame = pd.DataFrame(X, columns=["merit", "tells"]).assign(sex=GROUPS)
     model = FairProjClassifier(n_estimators=5, sensitive_columns="sex")
     folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
-    by_column = fairness_frontier(model, frame, Y, epsilons=0.1, cv=folds)
+    by_column = fairness_frontier(model, frame, Y, param_values=0.1, cv=folds)
     plain = fairness_frontier(
-        FairProjClassifier(n_estimators=5), X, Y, sensitive_features=GROUPS, epsilons=0.1, cv=folds
+        clone(model).set_params(sensitive_columns=None),
+        X,
+        Y,
+        sensitive_features=GROUPS,
+        param_values=0.1,
+        cv=folds,
     )
     pd.testing.assert_frame_equal(
         by_column.fits.drop(columns="seconds"), plain.fits.drop(columns="seconds")
@@ -149,15 +363,13 @@ def test_sensitive_columns_a_list_of_splits_and_one_epsilon():
 
 
 def test_results_do_not_depend_on_the_number_of_jobs():
-    frontier, other = (
+    one, two = (
         fairness_frontier(
-            QUICK, X, Y, sensitive_features=GROUPS, epsilons=epsilons, cv=3, n_jobs=jobs
-        )
-        for epsilons, jobs in (([0.3, 0.02, 0.1], 1), ([0.1, 0.3, 0.02], 2))
+            PAPER, X, Y, sensitive_features=GROUPS, param_values=values, cv=3, n_jobs=jobs
+        ).fits.drop(columns="seconds")
+        for values, jobs in (([0.3, 0.02, 0.1], 1), ([0.1, 0.3, 0.02], 2))
     )
-    pd.testing.assert_frame_equal(
-        other.fits.drop(columns="seconds"), frontier.fits.drop(columns="seconds")
-    )
+    pd.testing.assert_frame_equal(one, two)
 
 
 @pytest.mark.parametrize("score", ["accuracy", "log_loss"])
@@ -171,31 +383,40 @@ def test_pareto_by_looking_at_every_pair(score):
             "equal_opportunity": rng.integers(6, size=30) / 6,
         }
     )
-    found = Frontier(fits, "epsilon", "model").pareto(score=score)
+    best = Frontier(fits, "epsilon", "model").pareto(score=score)
     sign = -1 if score == "log_loss" else 1
     points = list(zip(sign * fits[score], fits["equal_opportunity"], strict=True))
-    for (value, gap), best in zip(points, found, strict=True):
+    for (value, gap), chosen in zip(points, best, strict=True):
         beaten = any(v >= value and g <= gap and (v > value or g < gap) for v, g in points)
-        assert best == (not beaten)
+        assert chosen == (not beaten)
+    noise = 1e-15 * rng.normal(size=(30, 2))  # as other orders of the same sums would give
+    noisy = fits.assign(
+        **{score: fits[score] + noise[:, 0]},
+        equal_opportunity=fits["equal_opportunity"] + noise[:, 1],
+    )
+    np.testing.assert_array_equal(Frontier(noisy, "epsilon", "model").pareto(score=score), best)
 
 
 @pytest.mark.parametrize(
     ("estimator", "parameter", "values"),
     [
-        (ExponentiatedGradient(LogisticRegression()), "epsilon", [0.05, 0.2]),
+        (ExponentiatedGradient(LogisticRegression(), max_iter=5), "epsilon", [0.05, 0.2]),
         (ThresholdOptimizer(LogisticRegression()), "random_state", [0]),
-        (FairProjClassifier(n_estimators=5, enforce="classifier"), "epsilon", [0.05, 0.2]),
+        (LogisticRegression(), "C", [0.1, 1.0]),
+        (make_pipeline(StandardScaler(), BOOST), "fairboostclassifier__max_gap", [0.05, 0.2]),
         (FairProjClassifier(n_estimators=5, estimator=LogisticRegression()), "epsilon", [0.1]),
     ],
-    ids=["EG", "thresholds", "closed loop", "estimator"],
+    ids=["EG", "thresholds", "plain", "pipeline", "estimator"],
 )
 @pytest.mark.filterwarnings("ignore:Setting a")
 def test_any_estimator_with_such_a_parameter(estimator, parameter, values):
     found = fairness_frontier(
-        estimator, X, Y, sensitive_features=GROUPS, epsilons=values, parameter=parameter, cv=2
+        estimator, X, Y, sensitive_features=GROUPS, param_values=values, param_name=parameter, cv=2
     )
-    assert len(found.fits) == 2 * len(values)
-    assert found.frame["accuracy"].between(0.5, 1).all()
+    assert found.fits[parameter].tolist() == np.repeat(values, 2).tolist()
+    assert found.frame["accuracy"].between(0.6, 1).all()
+    has_probability = not isinstance(estimator, ExponentiatedGradient | ThresholdOptimizer)
+    assert found.fits["roc_auc"].notna().all() == has_probability
 
 
 def test_frames_text_labels_and_a_plot():
@@ -208,7 +429,7 @@ def test_frames_text_labels_and_a_plot():
         data.data,
         data.target,
         sensitive_features=data.sensitive_features,
-        epsilons=[0.05, 0.3],
+        param_values=[0.05, 0.3],
         cv=2,
         name="ours",
     )
@@ -220,10 +441,22 @@ def test_frames_text_labels_and_a_plot():
         found.plot(score="roc")
 
 
+def test_the_positive_label_of_a_frontier():
+    """That of the gaps; the estimator's own constraint keeps its label."""
+    given = {"sensitive_features": GROUPS, "param_values": [0.1], "cv": 2}
+    found = fairness_frontier(BOOST, X, Y, pos_label=-1, **given)
+    usual = fairness_frontier(BOOST, X, Y, **given)
+    for gap, other in (
+        ("equal_opportunity", "false_positive_rate_parity"),
+        ("false_positive_rate_parity", "equal_opportunity"),
+    ):
+        np.testing.assert_allclose(found.fits[gap], usual.fits[other])
+
+
 def interrupt_in(monkeypatch, number):
     """Ctrl-C in the so manieth fit."""
     calls = []
-    original = FairProjClassifier.fit
+    original = FairProjClassifier._fit_prepared
 
     def fit(self, *arguments, **more):
         calls.append(self)
@@ -231,49 +464,100 @@ def interrupt_in(monkeypatch, number):
             raise KeyboardInterrupt
         return original(self, *arguments, **more)
 
-    monkeypatch.setattr(FairProjClassifier, "fit", fit)
+    monkeypatch.setattr(FairProjClassifier, "_fit_prepared", fit)
     return calls
 
 
 @pytest.mark.parametrize(("number", "done"), [(2, 1), (4, 3), (8, 7)])
 def test_an_interrupt_keeps_every_fit_that_is_done(monkeypatch, number, done):
     interrupt_in(monkeypatch, number)
-    arguments = {"sensitive_features": GROUPS, "epsilons": [0.1, 0.2], "cv": 4, "n_jobs": 1}
+    arguments = {"sensitive_features": GROUPS, "param_values": [0.1, 0.2], "cv": 4, "n_jobs": 1}
     with pytest.warns(UserWarning, match=f"the frontier has {done} of 8 fits"):
-        found = fairness_frontier(QUICK, X, Y, **arguments)
+        found = fairness_frontier(PAPER, X, Y, **arguments)
     assert len(found.fits) == done
 
 
-def test_an_interrupt_before_anything_is_done_goes_on_its_way(monkeypatch):
+def test_an_interrupt_before_anything_is_done_is_not_caught(monkeypatch):
     interrupt_in(monkeypatch, 1)
     with pytest.raises(KeyboardInterrupt):
-        fairness_frontier(QUICK, X, Y, sensitive_features=GROUPS, epsilons=[0.1])
+        fairness_frontier(PAPER, X, Y, sensitive_features=GROUPS, param_values=[0.1])
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"epsilons": []}, "epsilons is empty"),
-        ({"parameter": "eps"}, "has no parameter 'eps'"),
-        ({"sensitive_features": None}, "need the groups"),
+        ({"param_values": []}, "param_values is empty"),
+        ({"param_name": "eps"}, "has no parameter 'eps'; name the one to vary"),
+        ({"sensitive_features": None}, "a gap needs two groups or more; pass sensitive_features"),
+        ({"cv": "five"}, "cv='five' must be a number of folds"),
+        ({"cv": []}, "cv holds no split"),
     ],
 )
 def test_frontier_of_nonsense(arguments, words):
-    usual = {"sensitive_features": GROUPS, "epsilons": [0.1]}
+    usual = {"sensitive_features": GROUPS, "param_values": [0.1]}
     with pytest.raises(ValueError, match=words):
-        fairness_frontier(QUICK, X, Y, **(usual | arguments))
+        fairness_frontier(PAPER, X, Y, **(usual | arguments))
 
 
-@pytest.mark.parametrize(
-    ("estimator", "words"),
-    [
-        (FairProjClassifier, "not FairProjClassifier itself"),
-        (LogisticRegression(), "LogisticRegression.fit takes no sensitive_features"),
-    ],
-)
-def test_what_has_no_frontier(estimator, words):
-    with pytest.raises(TypeError, match=words):
-        fairness_frontier(estimator, X, Y, sensitive_features=GROUPS, epsilons=[0.1])
+def test_what_has_no_frontier():
+    usual = {"sensitive_features": GROUPS, "param_values": [0.1]}
+    with pytest.raises(TypeError, match="instance of scikit-learn estimator instead of a class"):
+        fairness_frontier(FairProjClassifier, X, Y, **usual)
+    with pytest.raises(ValueError, match="LogisticRegression has no parameter 'max_gap' or 'eps"):
+        fairness_frontier(LogisticRegression(), X, Y, **usual)
+
+
+def test_gaps_that_do_not_exist_are_not_frontiers():
+    groups = np.where(Y > 0, GROUPS, 2)  # group 2 has negatives only
+    found = fairness_frontier(
+        clone(PAPER).set_params(constraints="demographic_parity"),
+        X,
+        Y,
+        sensitive_features=groups,
+        param_values=[0.3, 0.3],
+        cv=2,
+    )
+    assert len(found.fits) == 2  # the same value twice is one
+    assert found.frame["equal_opportunity"].isna().all()
+    assert found.pareto("demographic_parity").all()
+    with pytest.raises(ValueError, match="has no equal_opportunity gap"):
+        found.pareto()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fairlearn's own, of pandas
+@pytest.mark.parametrize("kind", ["ExponentiatedGradient", "ThresholdOptimizer", "GridSearch"])
+def test_fairlearns_own_estimators_draw_the_same_with_any_number_of_jobs(kind):
+    estimator, parameter = fairlearn_estimator(kind)
+    one, two = (
+        fairness_frontier(
+            estimator,
+            X[:400],
+            (Y[:400] == 1).astype(int),
+            sensitive_features=GROUPS[:400],
+            param_values=[0.3, 0.6],
+            cv=2,
+            param_name=parameter,
+            n_jobs=jobs,
+        ).fits.drop(columns="seconds")
+        for jobs in (1, 2)
+    )
+    pd.testing.assert_frame_equal(one, two)
+    assert one["accuracy"].gt(0.6).all()
+
+
+def fairlearn_estimator(kind):
+    """One of fairlearn's own classifiers, and a parameter to vary."""
+    from fairlearn import postprocessing, reductions
+
+    constraint, base = reductions.TruePositiveRateParity(), LogisticRegression()
+    if kind == "ExponentiatedGradient":
+        return reductions.ExponentiatedGradient(base, constraint, max_iter=3), "eps"
+    if kind == "GridSearch":
+        return reductions.GridSearch(base, constraint, grid_size=5), "constraint_weight"
+    thresholds = postprocessing.ThresholdOptimizer(
+        estimator=base, constraints="true_positive_rate_parity", predict_method="predict_proba"
+    )
+    return thresholds, "tol"
 
 
 # The bound
@@ -283,7 +567,7 @@ def test_what_has_no_frontier(estimator, words):
     ("gap", "wanted"),
     [
         ("equal_opportunity", [1]),
-        ("false_positive_rate", [0]),
+        ("false_positive_rate_parity", [0]),
         ("equalized_odds", [0, 1]),
         ("demographic_parity", None),
     ],
@@ -294,7 +578,7 @@ def test_the_upper_bound_is_that_of_the_worst_pair(gap, wanted, pos_label):
     y, predicted = rng.integers(2, size=300), rng.integers(2, size=300)
     groups = rng.choice(list("abc"), size=300)
     y[(groups == "a")] = np.where(rng.random((groups == "a").sum()) < 0.9, 1, 0)  # few negatives
-    found = gap_upper_bound(y, predicted, groups, gap, 0.9, pos_label)
+    counts, _ = cell_counts(y, predicted, groups, pos_label=pos_label)
     expected = 0.0
     among = [None] if wanted is None else [pos_label if w else 1 - pos_label for w in wanted]
     for label, a, b in product(among, "abc", "abc"):
@@ -303,13 +587,13 @@ def test_the_upper_bound_is_that_of_the_worst_pair(gap, wanted, pos_label):
         if a != b:
             pair = Pair(int(up.sum()), len(up), int(down.sum()), len(down))
             expected = max(expected, difference_bound(pair, 0.9))
-    assert found == pytest.approx(expected, abs=1e-9)
+    assert gap_upper_bound(counts, gap, 0.9) == pytest.approx(expected, abs=1e-9)
 
 
 def test_of_a_group_without_positives_nothing_is_known():
     y, predicted = np.tile([0, 1], 100), np.tile([0, 1], 100)
-    groups = np.where(y == 0, "b", "a")
-    assert gap_upper_bound(y, predicted, groups, "equal_opportunity", 0.9) == pytest.approx(1.0)
+    counts, _ = cell_counts(y, predicted, np.where(y == 0, "b", "a"))
+    assert gap_upper_bound(counts, "equal_opportunity", 0.9) == pytest.approx(1.0)
 
 
 def test_the_upper_bound_is_wrong_as_seldom_as_stated():
@@ -319,173 +603,527 @@ def test_the_upper_bound_is_wrong_as_seldom_as_stated():
     y[0] = 0
     chance = np.where(groups == "a", 0.6, 0.499)
     passed = sum(
-        gap_upper_bound(y, rng.random(600) < chance, groups, "equal_opportunity", 0.8) <= 0.1
+        gap_upper_bound(
+            cell_counts(y, (rng.random(600) < chance).astype(int), groups)[0],
+            "equal_opportunity",
+            0.8,
+        )
+        <= 0.1
         for _ in range(300)
     )
     assert passed <= stats.binom.ppf(0.999, 300, 0.2)
     assert passed >= stats.binom.ppf(0.001, 300, 0.1)  # nor more cautious than it says
 
 
-# The choice
+# The search
 
 RULES = ("one_se", "mean", "upper")
 
 
-def chooser(max_gap, **settings):
-    return FairProjClassifierCV(max_gap, **({"estimator": QUICK, "cv": 3} | settings))
+def gap_search(max_gap, **settings):
+    return GapSearchCV(max_gap=max_gap, **({"estimator": BOOST, "cv": 3} | settings))
 
 
+def without_times(results):
+    return {name: values for name, values in results.items() if "_time" not in name}
+
+
+def assert_same_results(one, two):
+    """`cv_results_` but for the times."""
+    one, two = without_times(one.cv_results_), without_times(two.cv_results_)
+    assert list(one) == list(two)
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, two[name])
+
+
+@BOTH
 @pytest.mark.parametrize("rule", ["one_se", "mean"])
-def test_what_is_chosen_is_the_best_that_meets_and_is_fitted_on_all_rows(rule):
-    model = chooser(0.15, rule=rule, epsilons=[0.05, 0.15, 0.3])
-    model.fit(X, Y, sensitive_features=GROUPS)
-    found = {
-        way: fairness_frontier(
-            clone(QUICK).set_params(enforce=way),
-            X,
-            Y,
-            sensitive_features=GROUPS,
-            epsilons=[0.05, 0.15, 0.3],
-            cv=3,
-        ).frame.set_index("epsilon")
-        for way in ("classifier", "distribution")
-    }
-    best = None
-    for way, epsilon in product(found, [0.05, 0.15, 0.3]):
-        row = found[way].loc[epsilon]
-        bound = row["equal_opportunity"]
-        if rule == "one_se":
-            bound += row["equal_opportunity_se"]
-        of_table = model.table_.query("enforce == @way and epsilon == @epsilon").iloc[0]
-        assert of_table["bound"] == pytest.approx(bound)
-        assert of_table["meets"] == (bound <= 0.15)
-        if bound <= 0.15 and (best is None or row["accuracy"] > best):
-            best = row["accuracy"]
-    assert model.best_score_ == pytest.approx(best)
-    direct = clone(QUICK).set_params(**model.best_params_)
+def test_what_is_chosen_is_the_best_that_meets_and_is_fitted_on_all_rows(estimator, rule):
+    values, name = [0.05, 0.15, 0.3], parameter_of(estimator)
+    target = 0.15 if name == "max_gap" else 0.3
+    search = gap_search(target, estimator=estimator, selection_rule=rule, param_values=values)
+    search.fit(X, Y, sensitive_features=GROUPS)
+    frame = fairness_frontier(
+        estimator, X, Y, sensitive_features=GROUPS, param_values=values, cv=3
+    ).frame.set_index(name)
+    bounds = frame["equal_opportunity"]
+    if rule == "one_se":
+        bounds = bounds + frame["equal_opportunity_se"]
+    np.testing.assert_allclose(search.cv_results_["gap_bound"], bounds)
+    np.testing.assert_array_equal(search.cv_results_["meets_gap"], bounds <= target)
+    assert 0 < (bounds <= target).sum() < 3, "the target must matter"
+    best = frame["accuracy"][bounds <= target].idxmax()
+    assert search.best_params_ == {name: best}
+    assert search.best_index_ == values.index(best)
+    assert search.best_score_ == pytest.approx(frame["accuracy"][best])
+    assert search.best_gap_ == pytest.approx(frame["equal_opportunity"][best])
+    direct = clone(estimator).set_params(**search.best_params_)
     direct.fit(X, Y, sensitive_features=GROUPS)
-    np.testing.assert_array_equal(model.decision_function(X), direct.decision_function(X))
-    np.testing.assert_array_equal(model.predict_proba(X), direct.predict_proba(X))
-    assert "the best score of the" in model.reason_
-    assert model.held_out_ is None
+    np.testing.assert_array_equal(search.decision_function(X), direct.decision_function(X))
+    np.testing.assert_array_equal(search.predict_proba(X), direct.predict_proba(X))
+    assert search.reason_.startswith(f"{name}={best:g}: the best score of the")
+    assert search.met_
+    assert search.validation_rows_ is None
+
+
+def test_results_are_those_of_scikit_learns_search():
+    frame = pd.DataFrame(X, columns=["merit", "tells"]).assign(sex=GROUPS)
+    estimator = clone(BOOST).set_params(sensitive_columns="sex")
+    folds = list(FairStratifiedKFold(3).split(X, Y, GROUPS))
+    values = [0.3, 0.05, 0.1]
+    ours = gap_search(1.0, estimator=estimator, cv=folds, param_values=values, scoring="roc_auc")
+    theirs = GridSearchCV(estimator, {"max_gap": values}, cv=folds, scoring="roc_auc")
+    ours.fit(frame, Y)
+    theirs.fit(frame, Y)
+    assert set(theirs.cv_results_) < set(ours.cv_results_)
+    assert ours.cv_results_["params"] == theirs.cv_results_["params"]
+    for name, expected in without_times(theirs.cv_results_).items():
+        if name != "params":
+            np.testing.assert_allclose(ours.cv_results_[name], expected)
+    assert ours.cv_results_["param_max_gap"].tolist() == values
+    attributes = {name for name in vars(theirs) if name.endswith("_")}
+    assert attributes - set(vars(ours)) == {"multimetric_"}
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.n_splits_ == theirs.n_splits_
+    assert ours.score(frame, Y) == pytest.approx(theirs.score(frame, Y))
+    assert ours.score(frame, Y) != pytest.approx(accuracy_score(Y, ours.predict(frame)), abs=1e-3)
+    assert ours.n_features_in_ == 2
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    weight = np.where(GROUPS == 1, 3.0, 1.0)
+    expected = get_scorer("roc_auc")(ours.best_estimator_, frame, Y, sample_weight=weight)
+    assert ours.score(frame, Y, sample_weight=weight) == pytest.approx(expected)
+
+
+def test_without_refit_there_is_no_model():
+    usual = gap_search(0.5, param_values=[0.05, 0.3]).fit(X, Y, sensitive_features=GROUPS)
+    search = clone(usual).set_params(refit=False).fit(X, Y, sensitive_features=GROUPS)
+    assert_same_results(search, usual)
+    assert search.best_params_ == usual.best_params_
+    for name in ("best_estimator_", "n_features_in_", "classes_", "refit_time_"):
+        assert hasattr(usual, name)
+        assert not hasattr(search, name)
+    for ask in (search.predict, search.predict_proba, search.decision_function):
+        with pytest.raises(AttributeError, match="because refit=False; fit an estimator with"):
+            ask(X)
+    with pytest.raises(NotFittedError):
+        clone(search).predict(X)
+
+
+def test_methods_are_those_of_the_estimator():
+    search = GapSearchCV(LinearSVC(), param_name="C", param_values=[0.1, 1.0], max_gap=1.0, cv=2)
+    for _ in ("before", "after"):
+        assert hasattr(search, "decision_function")
+        assert not hasattr(search, "predict_proba")
+        search.fit(X, Y, sensitive_features=GROUPS)
+
+
+@BOTH
+def test_the_estimator_and_what_was_passed_stay_as_they_were(estimator):
+    template = clone(estimator)
+    frame, weight = mixed_frame(), WEIGHT.copy()
+    given = (frame, Y, GROUPS, weight, template)
+    before = [joblib.hash(part) for part in given]
+    search = gap_search(0.9, estimator=template, param_values=[0.1, 0.3], cv=2)
+    parameters = search.get_params()
+    search.fit(frame, Y, sensitive_features=GROUPS, sample_weight=weight)
+    assert [joblib.hash(part) for part in given] == before
+    assert search.get_params() == parameters
+    assert search.estimator is template
+    assert not hasattr(template, "classes_")
+
+
+def test_parameters_of_the_inner_estimator_and_pickles():
+    search = gap_search(0.5, estimator=clone(BOOST), param_values=[0.05, 0.3])
+    search.set_params(estimator__max_depth=2, max_gap=0.6)
+    assert search.get_params()["estimator__max_depth"] == search.estimator.max_depth == 2
+    assert clone(search).get_params()["estimator__max_depth"] == 2
+    search.fit(X, Y, sensitive_features=GROUPS)
+    assert search.best_estimator_.max_depth == 2
+    again = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(again.decision_function(X), search.decision_function(X))
+    assert again.reason_ == search.reason_
+    assert again.score(X, Y) == search.score(X, Y)
+    assert_same_results(again, search)
 
 
 def test_the_upper_bound_is_of_the_kept_model_on_rows_it_has_not_seen():
-    model = chooser(0.3, rule="upper", epsilons=np.linspace(0.01, 0.5, 8))
-    model.fit(X, Y, sensitive_features=GROUPS)
-    held_out = np.isin(np.arange(len(Y)), model.held_out_)
+    values = np.linspace(0.01, 0.5, 8)
+    search = gap_search(0.3, selection_rule="upper", param_values=values, refit=False)
+    search.fit(X, Y, sensitive_features=GROUPS)
+    held_out = np.isin(np.arange(len(Y)), search.validation_rows_)
     assert held_out.mean() == pytest.approx(0.3, abs=0.01)
-    direct = clone(QUICK).set_params(**model.best_params_)
+    direct = clone(BOOST).set_params(**search.best_params_)
     direct.fit(X[~held_out], Y[~held_out], sensitive_features=GROUPS[~held_out])
-    np.testing.assert_array_equal(model.decision_function(X), direct.decision_function(X))
-    predicted = model.predict(X[held_out])
-    bound = gap_upper_bound(
-        Y[held_out], predicted, GROUPS[held_out], "equal_opportunity", model.confidence
+    np.testing.assert_array_equal(search.decision_function(X), direct.decision_function(X))
+    predicted = search.predict(X[held_out])
+    counts, _ = cell_counts(Y[held_out], predicted, GROUPS[held_out])
+    bound = gap_upper_bound(counts, "equal_opportunity", search.confidence)
+    kept = {name: values[search.best_index_] for name, values in search.cv_results_.items()}
+    assert kept["gap_bound"] == pytest.approx(bound)
+    assert kept["mean_test_score"] == accuracy_score(Y[held_out], predicted)
+    train = oracles.gap(
+        "equal_opportunity", Y[~held_out], search.predict(X[~held_out]), GROUPS[~held_out]
     )
-    kept = model.table_.query("epsilon == @model.best_params_['epsilon']")
-    kept = kept[kept["enforce"] == model.best_params_["enforce"]].iloc[0]
-    assert kept["bound"] == pytest.approx(bound)
-    assert kept["score"] == accuracy_score(Y[held_out], predicted)
+    assert kept["mean_train_gap"] == pytest.approx(train)
 
 
-def test_bounds_are_looked_at_in_the_order_of_the_training_gaps():
+def test_bounds_are_judged_in_the_order_of_the_training_gaps():
     limit = 0.12
-    model = chooser(limit, rule="upper", epsilons=np.linspace(0.01, 0.5, 8))
-    model.fit(X, Y, sensitive_features=GROUPS)
-    table = model.table_
-    assert (np.diff(table["training_gap"]) >= 0).all()
-    passed = (table["bound"] <= limit).to_numpy()
-    np.testing.assert_array_equal(table["meets"], np.logical_and.accumulate(passed))
-    assert (table["bound"] >= table["gap"]).all()
-    assert 0 < table["meets"].sum() < len(table)
+    values = np.random.default_rng(0).permutation(np.linspace(0.01, 0.5, 8))
+    search = gap_search(limit, selection_rule="upper", param_values=values)
+    search.fit(X, Y, sensitive_features=GROUPS)
+    table = pd.DataFrame(search.cv_results_).sort_values("mean_train_gap", kind="stable")
+    passed = (table["gap_bound"] <= limit).to_numpy()
+    np.testing.assert_array_equal(table["meets_gap"], np.logical_and.accumulate(passed))
+    assert (table["gap_bound"] >= table["mean_test_gap"]).all()
+    assert 0 < table["meets_gap"].sum() < len(table)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_nothing_meets_the_target(rule):
-    model = chooser(0.0, rule=rule, epsilons=[0.1, 0.2])
-    with pytest.raises(ValueError, match=r"none of 4 candidates meets max_gap=0; the nearest is"):
-        model.fit(X, Y, sensitive_features=GROUPS)
-    assert not hasattr(model, "best_estimator_")
-    model.set_params(if_none="nearest")
-    with pytest.warns(UserWarning, match="none of 4 candidates meets"):
-        model.fit(X, Y, sensitive_features=GROUPS)
-    assert not model.met_
-    nearest = model.table_["bound"].idxmin()
-    assert model.best_params_["epsilon"] == model.table_["epsilon"][nearest]
+    search = gap_search(0.0, selection_rule=rule, param_values=[0.1, 0.2])
+    with pytest.raises(ValueError, match=r"none of 2 candidates meets max_gap=0; the nearest is"):
+        search.fit(X, Y, sensitive_features=GROUPS)
+    assert not [name for name in vars(search) if name.endswith("_")]
+    search.set_params(if_none="nearest")
+    with pytest.warns(UserWarning, match="none of 2 candidates meets") as caught:
+        search.fit(X, Y, sensitive_features=GROUPS)
+    assert caught[0].filename == __file__
+    assert not search.met_
+    assert search.best_index_ == search.cv_results_["gap_bound"].argmin()
 
 
 def test_a_bound_that_does_not_count_says_why(monkeypatch):
     """The first in order fails, a later one would pass."""
-    from fairproj import _cv
-
     bounds = iter([0.3, 0.1])
-    monkeypatch.setattr(_cv, "gap_upper_bound", lambda *arguments: next(bounds))
-    gaps = iter([0.0, 0.01, 0.0, 0.02])
-    monkeypatch.setattr(_cv._Measure, "_gap", lambda *arguments: next(gaps))
-    model = chooser(0.2, rule="upper", epsilons=[0.1, 0.2], enforce="classifier")
-    with pytest.raises(ValueError, match=r"does not count because 0\.300"):
-        model.fit(X, Y, sensitive_features=GROUPS)
+    monkeypatch.setattr(search_module, "gap_upper_bound", lambda *arguments: next(bounds))
+    search = gap_search(0.2, selection_rule="upper", param_values=[0.02, 0.15])
+    words = r"nearest is max_gap=0\.15 .* does not count because 0\.300, the bound of the first"
+    with pytest.raises(ValueError, match=words):
+        search.fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("metric", ["demographic_parity", "false_positive_rate", "equalized_odds"])
-def test_every_gap_is_what_is_enforced(metric, rule):
-    model = chooser(0.9, metric=metric, rule=rule, epsilons=[0.1], cv=2)
-    model.fit(X, Y, sensitive_features=GROUPS)
-    assert model.score(X, Y) > 0.6
-    name = model.best_estimator_.constraints
-    assert name == ("false_positive_rate_parity" if metric == "false_positive_rate" else metric)
+@pytest.mark.parametrize(
+    "metric",
+    [
+        "demographic_parity",
+        "false_positive_rate_parity",
+        "equalized_odds",
+        "true_positive_rate_parity",
+        "accuracy",
+    ],
+)
+def test_the_gap_is_that_of_the_constraint_or_of_the_metric(metric, rule):
+    settings = {"selection_rule": rule, "param_values": [0.1], "cv": 2}
+    estimator = clone(BOOST).set_params(constraints=metric)
+    search = gap_search(0.9, estimator=estimator, **settings)
+    search.fit(X, Y, sensitive_features=GROUPS)
+    other = gap_search(0.9, metric=metric, **settings).fit(X, Y, sensitive_features=GROUPS)
+    name = {"true_positive_rate_parity": "equal_opportunity", "accuracy": "accuracy_parity"}
+    for one in (search, other):  # the gap of the models, whatever they were trained for
+        parts = make_parts(one)
+        gaps = [
+            oracles.gap(name.get(metric, metric), Y[test], model.predict(X[test]), GROUPS[test])
+            for model, test in parts
+        ]
+        assert one.best_gap_ == pytest.approx(np.mean(gaps))
+    assert search.best_estimator_.constraints == metric
+    assert other.best_estimator_.constraints == "equal_opportunity"
+
+
+def make_parts(search):
+    """The models of the best candidate, fitted anew, and their test rows."""
+    if search.validation_rows_ is not None:
+        train = np.setdiff1d(np.arange(len(Y)), search.validation_rows_)
+        folds = [(train, search.validation_rows_)]
+    else:
+        folds = FairStratifiedKFold(search.cv).split(X, Y, GROUPS)
+    template = clone(search.estimator).set_params(**search.best_params_)
+    return [
+        (clone(template).fit(X[train], Y[train], sensitive_features=GROUPS[train]), test)
+        for train, test in folds
+    ]
+
+
+def test_constraints_without_a_name_need_a_metric():
+    from fairproj.constraints import equal_opportunity
+
+    estimator = clone(BOOST).set_params(constraints=equal_opportunity)
+    search = gap_search(0.9, estimator=estimator, param_values=[0.1], cv=2)
+    with pytest.raises(ValueError, match="constraints are not a name, .*; pass metric="):
+        search.fit(X, Y, sensitive_features=GROUPS)
+    search.set_params(metric="equal_opportunity").fit(X, Y, sensitive_features=GROUPS)
+    named = gap_search(0.9, param_values=[0.1], cv=2).fit(X, Y, sensitive_features=GROUPS)
+    assert_same_results(search, named)
+    plain = clone(PAPER).set_params(constraints=None)
+    search.set_params(estimator=plain, metric=None).fit(X, Y, sensitive_features=GROUPS)
+    expected = gap_search(0.9, estimator=plain, metric="equal_opportunity", param_values=0.1, cv=2)
+    assert_same_results(search, expected.fit(X, Y, sensitive_features=GROUPS))
+
+
+# Ties
+
+
+def test_last_bits_decide_nothing():
+    values = [0.3, 0.02, 0.1]
+    usual = gap_search(1.0, param_values=values).fit(X, Y, sensitive_features=GROUPS)
+    bound = usual.cv_results_["gap_bound"]
+    target = float(np.nextafter(bound.min(), 0))  # another order of the same sum
+    search = gap_search(target, param_values=values).fit(X, Y, sensitive_features=GROUPS)
+    assert search.met_
+    assert search.best_index_ == bound.argmin()
+    # Scores that are equal but for their last bits, in favour of the largest gap.
+    nearly = gap_search(
+        1.0, param_values=values, scoring=lambda model, X, y: 0.7 + 1e-15 * model.max_gap
+    ).fit(X, Y, sensitive_features=GROUPS)
+    assert nearly.best_index_ == usual.cv_results_["mean_test_gap"].argmin()
+    assert nearly.cv_results_["rank_test_score"].tolist() == [1, 1, 1]
+    clearly = nearly.set_params(scoring=lambda model, X, y: 0.7 + 1e-6 * model.max_gap)
+    assert clearly.fit(X, Y, sensitive_features=GROUPS).best_params_ == {"max_gap": 0.3}
+
+
+def test_candidates_that_are_alike_keep_their_order():
+    """With one group nothing is enforced, so all values give the same model."""
+    for values in ([0.3, 0.1], [0.1, 0.3]):
+        search = gap_search(0.0, param_values=values)
+        with pytest.warns(UserWarning, match="one group only, so every gap is 0"):
+            search.fit(X, Y, sensitive_features=np.zeros(len(Y)))
+        assert search.best_params_ == {"max_gap": values[0]}
+
+
+# Inside scikit-learn, and around other estimators
+
+
+@pytest.mark.filterwarnings("ignore:no groups were given")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@parametrize_with_checks(
+    [
+        GapSearchCV(
+            FairBoostClassifier(n_estimators=3),
+            cv=2,
+            param_values=[0.1, 1.0],
+            if_none="nearest",
+        ),
+        GapSearchCV(LogisticRegression(), 1.0, cv=2, param_name="C", param_values=[0.1, 1.0]),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_nested_in_cross_validation_and_search(rule):
     frame = pd.DataFrame(X, columns=["merit", "tells"]).assign(sex=GROUPS)
-    inner = FairProjClassifier(n_estimators=5, sensitive_columns="sex")
-    model = FairProjClassifierCV(0.6, estimator=inner, rule=rule, cv=2, epsilons=[0.05, 0.2])
-    scores = cross_validate(model, frame, Y, cv=3, error_score="raise")["test_score"]
+    inner = FairBoostClassifier(n_estimators=5, sensitive_columns="sex")
+    search = GapSearchCV(inner, 0.6, selection_rule=rule, cv=2, param_values=[0.05, 0.2])
+    scores = cross_validate(search, frame, Y, cv=3, error_score="raise")["test_score"]
     assert (scores > 0.6).all()
     grid = {"max_gap": [0.5, 0.6], "estimator__max_depth": [1, 2]}
-    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(frame, Y)
-    assert search.best_estimator_.met_
-    assert list(search.best_estimator_.feature_names_in_) == ["merit", "tells"]
+    outer = GridSearchCV(search, grid, cv=2, error_score="raise").fit(frame, Y)
+    assert outer.best_estimator_.met_
+    assert list(outer.best_estimator_.feature_names_in_) == ["merit", "tells"]
     with sklearn.config_context(enable_metadata_routing=True):
-        routed = chooser(0.6, rule=rule, cv=2, epsilons=[0.1])
+        routed = gap_search(0.6, selection_rule=rule, cv=2, param_values=[0.1])
         routed.set_fit_request(sensitive_features=True)
-        found = cross_validate(
+        scores = cross_validate(
             routed, X, Y, cv=2, params={"sensitive_features": GROUPS}, error_score="raise"
         )
-    assert (found["test_score"] > 0.6).all()
+    assert (scores["test_score"] > 0.6).all()
+
+
+def make_steps():
+    return make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["place"]),
+            remainder="passthrough",
+        ),
+        FairBoostClassifier(n_estimators=5),
+    )
+
+
+PLACES = mixed_frame()[["place", "tells"]]
+STEP = "fairboostclassifier"
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_pipelines_with_and_without_metadata_routing(routing, rule):
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    values = [0.05, 0.4]
+    with sklearn.config_context(enable_metadata_routing=routing):
+        steps = make_steps()
+        if routing:
+            steps[-1].set_fit_request(sensitive_features=True)
+        search = GapSearchCV(
+            steps, 1.0, param_name=f"{STEP}__max_gap", param_values=values, cv=folds, n_jobs=2
+        ).set_params(selection_rule=rule)
+        search.fit(PLACES, Y, sensitive_features=GROUPS)
+    if rule == "upper":
+        train = np.setdiff1d(np.arange(len(Y)), search.validation_rows_)
+        folds = [(train, search.validation_rows_)]
+    for number, (train, test) in enumerate(folds):
+        for at, value in enumerate(values):
+            direct = make_steps().set_params(**{f"{STEP}__max_gap": value})
+            given = {f"{STEP}__sensitive_features": GROUPS[train]}
+            direct.fit(PLACES.iloc[train], Y[train], **given)
+            score = direct.score(PLACES.iloc[test], Y[test])
+            assert search.cv_results_[f"split{number}_test_score"][at] == pytest.approx(score)
+    assert search.best_estimator_[-1].group_values_ == [0, 1]
+    assert search.n_features_in_ == 2
+
+
+def test_pipelines_that_do_not_route_what_is_needed_are_refused():
+    search = GapSearchCV(make_steps(), 1.0, param_name=f"{STEP}__max_gap", cv=2)
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(UnsetMetadataPassedError, match="sensitive_features"),
+    ):
+        search.fit(PLACES, Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match="Pipeline has no parameter 'max_gap' or 'epsilon'; name"):
+        search.set_params(param_name=None).fit(PLACES, Y, sensitive_features=GROUPS)
+
+
+class Recorder(LogisticRegression):
+    """Keeps the weights it was fitted with."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.weights_ = sample_weight
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_plain_classifiers_are_fitted_without_groups_and_judged(routing):
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    with sklearn.config_context(enable_metadata_routing=routing):
+        steps = make_pipeline(StandardScaler(), Recorder())
+        if routing:
+            steps[0].set_fit_request(sample_weight=False)
+            steps[1].set_fit_request(sample_weight=True)
+        search = GapSearchCV(
+            steps, 1.0, param_name="recorder__C", param_values=[0.01, 1.0], cv=folds
+        ).fit(X, Y, sensitive_features=GROUPS, sample_weight=WEIGHT)
+    np.testing.assert_array_equal(search.best_estimator_[-1].weights_, WEIGHT)
+    for number, (train, test) in enumerate(folds):
+        direct = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
+        direct.fit(X[train], Y[train], logisticregression__sample_weight=WEIGHT[train])
+        predicted = direct.predict(X[test])
+        gap = oracles.gap("equal_opportunity", Y[test], predicted, GROUPS[test], WEIGHT[test])
+        assert search.cv_results_[f"split{number}_test_gap"][0] == pytest.approx(gap)
+        score = accuracy_score(Y[test], predicted, sample_weight=WEIGHT[test])
+        assert search.cv_results_[f"split{number}_test_score"][0] == pytest.approx(score)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "values"),
+    [
+        (Reweighing(LogisticRegression()), "estimator__C", [0.01, 1.0]),
+        (Reweighing(FairProjClassifier(None)), "estimator__n_estimators", [3, 5]),
+        (ExponentiatedGradient(LogisticRegression(), max_iter=3), None, [0.05, 0.2]),
+        (ThresholdOptimizer(LogisticRegression()), "estimator__C", [0.01, 1.0]),
+    ],
+    ids=["reweighing", "reweighing ours", "EG", "thresholds"],
+)
+@pytest.mark.filterwarnings("ignore:Setting a")
+def test_baselines(estimator, name, values):
+    labels, groups = np.where(Y > 0, "yes", "no"), np.where(GROUPS, "f", "m")
+    folds = list(FairStratifiedKFold(2).split(X, labels, groups))
+    search = GapSearchCV(estimator, 1.0, param_name=name, param_values=values, cv=folds)
+    search.fit(X, labels, sensitive_features=groups)
+    needs_groups = isinstance(estimator, ThresholdOptimizer)
+    for number, (train, test) in enumerate(folds):
+        direct = clone(estimator).set_params(**search.cv_results_["params"][1])
+        direct.fit(X[train], labels[train], sensitive_features=groups[train])
+        more = {"sensitive_features": groups[test]} if needs_groups else {}
+        predicted = direct.predict(X[test], **more)
+        score = accuracy_score(labels[test], predicted)
+        assert search.cv_results_[f"split{number}_test_score"][1] == pytest.approx(score)
+        gap = equal_opportunity_difference(labels[test], predicted, sensitive_features=groups[test])
+        assert search.cv_results_[f"split{number}_test_gap"][1] == pytest.approx(gap)
+    assert set(search.best_estimator_.classes_) == {"yes", "no"}
+    with pytest.raises(ValueError, match=r"fit takes no sample_weight, so the weights would be ig"):
+        GapSearchCV(ThresholdOptimizer(), 1.0, param_name="random_state", param_values=[0]).fit(
+            X, labels, sensitive_features=groups, sample_weight=np.ones(len(Y))
+        )
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fairlearn's own, of pandas
+@pytest.mark.parametrize("kind", ["ExponentiatedGradient", "ThresholdOptimizer", "GridSearch"])
+@pytest.mark.parametrize("rule", RULES)
+def test_fairlearns_own_estimators_are_judged(kind, rule):
+    estimator, name = fairlearn_estimator(kind)
+    y = (Y[:400] == 1).astype(int)
+    search = GapSearchCV(
+        estimator, 1.0, param_name=name, param_values=[0.3, 0.6], cv=2, selection_rule=rule
+    ).set_params(metric="equal_opportunity")
+    search.fit(X[:400], y, sensitive_features=GROUPS[:400])
+    assert type(search.best_estimator_) is type(estimator)
+    assert search.best_score_ > 0.6
+    if rule == "upper":
+        rows = search.validation_rows_
+        predicted = search.best_estimator_.predict(
+            X[rows],
+            **({"sensitive_features": GROUPS[rows]} if kind == "ThresholdOptimizer" else {}),
+            **({"random_state": 0} if kind != "GridSearch" else {}),
+        )
+        gap = oracles.gap("equal_opportunity", 2 * y[rows] - 1, 2 * predicted - 1, GROUPS[rows])
+        assert search.best_gap_ == pytest.approx(gap)
+
+
+def test_a_model_that_can_go_on_after_the_search():
+    search = gap_search(
+        0.9, estimator=clone(PAPER).set_params(warm_start=True), param_values=[0.1, 0.3]
+    ).fit(X, Y, sensitive_features=GROUPS)
+    longer = search.best_estimator_.set_params(n_estimators=15)
+    longer.fit(X, Y, sensitive_features=GROUPS)
+    direct = clone(PAPER).set_params(n_estimators=15, **search.best_params_)
+    direct.fit(X, Y, sensitive_features=GROUPS)
+    np.testing.assert_allclose(longer.decision_function(X), direct.decision_function(X), rtol=1e-9)
+
+
+# Jobs, memory, weights, labels
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_results_of_the_choice_do_not_depend_on_jobs(rule):
+def test_results_of_the_search_do_not_depend_on_jobs(rule):
     one, two = (
-        chooser(0.5, rule=rule, cv=2, epsilons=[0.1, 0.3], n_jobs=jobs).fit(
+        gap_search(0.5, selection_rule=rule, cv=2, param_values=[0.1, 0.3], n_jobs=jobs).fit(
             X, Y, sensitive_features=GROUPS
         )
         for jobs in (1, 2)
     )
-    pd.testing.assert_frame_equal(one.table_, two.table_)
+    assert_same_results(one, two)
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
 @pytest.mark.parametrize("rule", ["one_se", "upper"])
-def test_an_interrupted_choice_goes_on_where_it_stopped(tmp_path, monkeypatch, rule):
-    calls = interrupt_in(monkeypatch, 4)
-    settings = {"rule": rule, "epsilons": [0.1, 0.2, 0.3], "n_jobs": 1}
-    model = chooser(0.6, memory=joblib.Memory(tmp_path, verbose=0), **settings)
+def test_an_interrupted_search_goes_on_where_it_stopped(tmp_path, monkeypatch, rule):
+    calls = interrupt_in(monkeypatch, 3)
+    settings = {"estimator": PAPER, "selection_rule": rule, "param_values": [0.1, 0.2, 0.3]}
+    search = gap_search(0.6, memory=joblib.Memory(tmp_path, verbose=0), n_jobs=1, **settings)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(X, Y, sensitive_features=GROUPS)
-    model.fit(X, Y, sensitive_features=GROUPS)
-    fits = {"one_se": 3 * 6 + 1, "upper": 6}[rule]  # each candidate in each fold, and the last
+        search.fit(X, Y, sensitive_features=GROUPS)
+    search.fit(X, Y, sensitive_features=GROUPS)
+    fits = {"one_se": 3 * 3 + 1, "upper": 3}[rule]  # each candidate in each fold, and the last
     assert len(calls) == fits + 1  # and the one that was interrupted
-    plain = chooser(0.6, **settings).fit(X, Y, sensitive_features=GROUPS)
-    pd.testing.assert_frame_equal(model.table_, plain.table_)
-    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
-    for changed in ({"metric": "equalized_odds"}, {"scoring": "balanced_accuracy"}):
+    plain = gap_search(0.6, **settings).fit(X, Y, sensitive_features=GROUPS)
+    assert_same_results(search, plain)
+    np.testing.assert_array_equal(search.decision_function(X), plain.decision_function(X))
+    n_before = len(calls)
+    search.set_params(max_gap=0.7).fit(X, Y, sensitive_features=GROUPS)  # judged anew, not fitted
+    assert len(calls) == n_before + (rule == "one_se")
+    np.testing.assert_array_equal(search.decision_function(X), plain.decision_function(X))
+    for changed in (
+        {"metric": "equalized_odds"},
+        {"scoring": "balanced_accuracy"},
+        {"estimator__max_depth": 2},
+    ):
         n_before = len(calls)
-        clone(model).set_params(**changed).fit(X, Y, sensitive_features=GROUPS)
+        clone(search).set_params(**changed).fit(X, Y, sensitive_features=GROUPS)
         assert len(calls) == n_before + fits  # nothing that was kept for something else is used
+    n_before = len(calls)
+    clone(search).fit(X, Y, sensitive_features=1 - GROUPS)
+    assert len(calls) == n_before + fits
 
 
 def test_weights_count_like_rows():
@@ -493,64 +1131,95 @@ def test_weights_count_like_rows():
     folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
     repeated = np.repeat(np.arange(len(Y)), weight)
     tests = [np.flatnonzero(np.isin(repeated, test)) for _, test in folds]
-    weighted = chooser(0.5, cv=folds, epsilons=[0.1, 0.3])
+    weighted = gap_search(0.5, cv=folds, param_values=[0.1, 0.3], scoring="balanced_accuracy")
     weighted.fit(X, Y, sensitive_features=GROUPS, sample_weight=weight)
-    counted = chooser(0.5, cv=[tests, tests[::-1]], epsilons=[0.1, 0.3])
-    counted.set_params(cv=[(tests[1], tests[0]), (tests[0], tests[1])])
+    counted = clone(weighted).set_params(cv=[(tests[1], tests[0]), (tests[0], tests[1])])
     counted.fit(X[repeated], Y[repeated], sensitive_features=GROUPS[repeated])
-    columns = ["epsilon", "enforce", "score", "gap"]
-    pd.testing.assert_frame_equal(weighted.table_[columns], counted.table_[columns])
+    for name in ("mean_test_score", "mean_test_gap", "gap_bound", "split1_test_gap"):
+        np.testing.assert_allclose(weighted.cv_results_[name], counted.cv_results_[name])
 
 
 @pytest.mark.filterwarnings("ignore:some groups have fewer")
-def test_text_labels_a_template_that_holds_out_and_a_bar(capsys):
+def test_text_labels_an_estimator_that_holds_out_and_a_bar(capsys):
     data = load_german()
-    template = FairProjClassifier(
-        n_estimators=5, pos_label="bad", validation_fraction=0.5, random_state=0, warm_start=True
+    estimator = FairBoostClassifier(
+        n_estimators=5, pos_label="bad", validation_fraction=0.5, random_state=0
     )
-    model = chooser(0.5, estimator=template, verbose=True, epsilons=0.2)
-    model.set_params(scoring=make_scorer(f1_score, pos_label="bad", zero_division=0.0))
-    model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    assert set(model.predict(data.data)) <= set(data.target)
+    scorer = make_scorer(f1_score, pos_label="bad", zero_division=0.0)
+    search = gap_search(0.5, estimator=estimator, verbose=True, param_values=0.2, scoring=scorer)
+    search.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    assert search.score(data.data, data.target) == pytest.approx(
+        f1_score(data.target, search.predict(data.data), pos_label="bad")
+    )
     assert "candidates" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="does not know which of the labels"):
-        model.set_params(scoring="f1").fit(
+    with pytest.raises(ValueError, match=r"does not know which of the labels \['bad', 'good'\]"):
+        search.set_params(scoring="f1").fit(
             data.data, data.target, sensitive_features=data.sensitive_features
         )
+
+
+def test_groups_of_every_kind():
+    tables = {"g": GROUPS, "h": np.arange(len(Y)) % 2}
+    searches = [
+        gap_search(0.9, param_values=0.2, cv=2).fit(X, Y, sensitive_features=groups)
+        for groups in (tables, pd.DataFrame(tables, index=np.arange(len(Y))[::-1]))
+    ]
+    assert searches[0].best_estimator_.group_values_ == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert_same_results(*searches)
+    assert get_tags(searches[0]).input_tags.allow_nan
+    assert not get_tags(gap_search(0.9, estimator=LogisticRegression())).input_tags.allow_nan
+    with pytest.raises(ValueError, match="sample_weight"):
+        searches[0].fit(X, Y, sensitive_features=GROUPS, sample_weight=2.0)
+
+
+# What is refused
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"estimator": LogisticRegression()}, "must be a FairProjClassifier, got Logistic"),
-        ({"estimator": FairProjClassifier}, "got the class FairProjClassifier rather than"),
-        ({"enforce": ["weights"]}, "must name 'classifier', 'distribution' or both"),
-        ({"enforce": []}, "must name 'classifier', 'distribution' or both"),
-        ({"metric": "accuracy"}, "metric"),
-        ({"rule": "best"}, "rule"),
-        ({"epsilons": []}, "epsilons is empty"),
+        ({"estimator": LogisticRegression()}, "LogisticRegression has no parameter 'max_gap' or"),
+        ({"estimator": FairBoostClassifier}, "instance of scikit-learn estimator instead of a cla"),
+        ({"estimator": "model"}, "'estimator' parameter of GapSearchCV must be"),
+        ({"param_name": "eps"}, "FairBoostClassifier has no parameter 'eps'"),
+        ({"param_name": "max_depth"}, "no default values of 'max_depth'; give param_values"),
+        ({"param_values": []}, "param_values is empty"),
+        ({"metric": "equality"}, "metric='equality' is unknown; use one of"),
+        ({"selection_rule": "best"}, "selection_rule"),
+        ({"scoring": "correctness"}, "'correctness' is not a valid scoring value"),
         ({"cv": RepeatedKFold(n_splits=2)}, "test no row twice"),
         ({"cv": list(KFold(3).split(X))[:1]}, "needs two folds"),
     ],
 )
-def test_choices_that_cannot_be_made(settings, words):
+def test_searches_that_cannot_be_made(settings, words):
     with pytest.raises((ValueError, TypeError), match=words):
-        chooser(0.3, **settings).fit(X, Y, sensitive_features=GROUPS)
+        gap_search(0.3, **settings).fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ({"sensitive_features": None}, "a gap needs groups; pass fit"),
-        ({"sensitive_features": np.zeros(len(Y))}, "holds one group only"),
-        ({"sensitive_features": GROUPS[:5]}, "5"),
+        ({"sensitive_features": GROUPS[:5]}, "sensitive_features has 5 rows and X has 1500"),
         ({"sensitive_features": GROUPS, "sample_weight": np.ones(len(Y))}, "no sample_weight"),
         ({"sensitive_features": np.arange(len(Y)) == 0}, "True' with label -?1 has 1 rows"),
     ],
 )
-def test_rows_that_cannot_be_chosen_on(rows, words):
+def test_rows_that_cannot_be_judged_on(rows, words):
     with pytest.raises(ValueError, match=words):
-        chooser(0.3, rule="upper").fit(X, Y, **rows)
+        gap_search(0.3, selection_rule="upper").fit(X, Y, **rows)
+
+
+@pytest.mark.parametrize("groups", [None, np.zeros(len(Y))], ids=["none", "one"])
+@pytest.mark.parametrize("rule", RULES)
+def test_without_groups_the_search_is_by_score_alone(groups, rule):
+    search = gap_search(
+        0.0, selection_rule=rule, param_name="max_depth", param_values=[1, 3], confidence=0.9
+    )
+    with pytest.warns(UserWarning, match="so every gap is 0 and the search is by score alone"):
+        search.fit(X, Y, sensitive_features=groups)
+    assert search.met_
+    np.testing.assert_array_equal(search.cv_results_["gap_bound"], 0.0)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
 
 
 @pytest.mark.parametrize("metric", ["equal_opportunity", "demographic_parity"])
@@ -558,50 +1227,66 @@ def test_a_group_that_would_not_be_judged_is_refused(metric):
     groups = np.where(np.arange(len(Y)) < 3, "few", "many")
     y = np.where(np.arange(len(Y)) < 3, np.array([1, -1, 1] * 500), Y)
     with pytest.raises(ValueError, match="few'"):
-        chooser(0.3, metric=metric, rule="upper", held_out=0.1).fit(X, y, sensitive_features=groups)
+        gap_search(0.3, metric=metric, selection_rule="upper", validation_fraction=0.1).fit(
+            X, y, sensitive_features=groups
+        )
     blocks = np.sort(GROUPS)
     with pytest.raises(ValueError, match=r"the training part of a split has no row of group"):
-        chooser(0.3, metric=metric, cv=KFold(2)).fit(X, Y, sensitive_features=blocks)
+        gap_search(0.3, metric=metric, cv=KFold(2)).fit(X, Y, sensitive_features=blocks)
+
+
+def test_a_group_without_weight_in_a_test_part_is_refused():
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    weight = np.ones(len(Y))
+    weight[folds[0][1][GROUPS[folds[0][1]] == 1]] = 0.0
+    with pytest.raises(ValueError, match="group '1' has no rows for its true positive rate"):
+        gap_search(0.3, cv=folds).fit(X, Y, sensitive_features=GROUPS, sample_weight=weight)
 
 
 def test_splits_that_test_what_they_train_on_are_refused():
     rows = np.arange(len(Y))
     overlapping = [(rows, rows[::2]), (rows, rows[1::2])]
     with pytest.raises(ValueError, match="without overlap"):
-        chooser(0.3, cv=overlapping).fit(X, Y, sensitive_features=GROUPS)
+        gap_search(0.3, cv=overlapping).fit(X, Y, sensitive_features=GROUPS)
     masks = [(rows % 2 == 0, rows % 2 == 1), (rows % 2 == 1, rows % 2 == 0)]
-    chooser(0.9, cv=masks, epsilons=0.1).fit(X, Y, sensitive_features=GROUPS)
+    by_mask = gap_search(0.9, cv=masks, param_values=0.1).fit(X, Y, sensitive_features=GROUPS)
+    positions = [tuple(map(np.flatnonzero, split)) for split in masks]
+    by_position = gap_search(0.9, cv=positions, param_values=0.1)
+    assert_same_results(by_mask, by_position.fit(X, Y, sensitive_features=GROUPS))
 
 
-def test_a_fit_that_fails_leaves_no_older_model():
-    model = chooser(0.9, epsilons=0.1, cv=2).fit(X, Y, sensitive_features=GROUPS)
-    with pytest.raises(ValueError, match="none of 2 candidates"):
-        model.set_params(max_gap=0).fit(X, Y, sensitive_features=GROUPS)
+def test_a_fit_that_fails_leaves_no_older_model(monkeypatch):
+    search = gap_search(0.9, param_values=0.1, cv=2).fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match="none of 1 candidates"):
+        search.set_params(max_gap=0).fit(X, Y, sensitive_features=GROUPS)
     with pytest.raises(NotFittedError):
-        model.predict(X)
+        search.predict(X)
+    search.set_params(max_gap=0.9, estimator=PAPER)
+    interrupt_in(monkeypatch, 3)  # the last fit, on all rows
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(NotFittedError):
+        search.predict(X)
 
 
 def test_scores_that_cannot_be_used():
-    with pytest.raises(ValueError, match="is not a number at epsilon"):
-        chooser(0.9, scoring=lambda *_: np.nan).fit(X, Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match=r"is not a number at max_gap=0\.1"):
+        gap_search(0.8, scoring=lambda *_: np.nan).fit(X, Y, sensitive_features=GROUPS)
     with pytest.raises(ValueError, match="takes no sample_weight"):
-        chooser(0.9, scoring=lambda model, X, y: 1.0).fit(
+        gap_search(0.9, scoring=lambda model, X, y: 1.0).fit(
             X, Y, sensitive_features=GROUPS, sample_weight=np.ones(len(Y))
         )
     with pytest.raises(ValueError, match="memory= needs a scoring by name"):
-        chooser(0.9, scoring=lambda *_: 1.0, memory="unused").fit(X, Y, sensitive_features=GROUPS)
+        gap_search(0.9, scoring=lambda *_: 1.0, memory="unused").fit(
+            X, Y, sensitive_features=GROUPS
+        )
 
 
-def test_groups_of_every_kind():
-    tables = {"g": GROUPS, "h": np.arange(len(Y)) % 2}
-    models = [
-        chooser(0.9, epsilons=0.2, cv=2).fit(X, Y, sensitive_features=groups)
-        for groups in (tables, pd.DataFrame(tables, index=np.arange(len(Y))[::-1]))
-    ]
-    pd.testing.assert_frame_equal(models[0].table_, models[1].table_)
-    assert get_tags(models[0]).input_tags.allow_nan
-    with pytest.raises(ValueError, match="sample_weight"):
-        models[0].fit(X, Y, sensitive_features=GROUPS, sample_weight=2.0)
+def test_constraints_by_row_cannot_be_cut_into_folds():
+    rows = np.ones((len(Y), 1)) * (Y[:, None] > 0) * (2 * GROUPS[:, None] - 1)
+    search = gap_search(0.9, estimator=clone(PAPER).set_params(constraints=rows), metric="accuracy")
+    with pytest.raises(ValueError, match="1500"):
+        search.fit(X, Y, sensitive_features=GROUPS)
 
 
 # A population of which everything is known
@@ -632,26 +1317,25 @@ def runs_above_the_target(rule, repetitions):
     """Of so many samples, in how many a model was chosen, and chosen above the target."""
     chosen = above = 0
     for seed in range(repetitions):
-        rows = POPULATION.sample(6000, seed)
-        model = FairProjClassifierCV(
+        features, y, groups = POPULATION.sample(6000, seed)
+        search = GapSearchCV(
+            FairBoostClassifier(n_estimators=15),
             TARGET,
-            estimator=FairProjClassifier(n_estimators=15),
-            rule=rule,
+            selection_rule=rule,
             confidence=0.9,
             cv=3,
-            enforce=["classifier"],
-            epsilons=[0.02, 0.05, 0.08, 0.12, 0.16],
+            param_values=[0.02, 0.05, 0.08, 0.12, 0.16],
             if_none="nearest",
             random_state=seed,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(rows[0], rows[1], sensitive_features=rows[2])
-        predicts = model.predict(POPULATION.X)
+            search.fit(features, y, sensitive_features=groups)
+        predicts = search.predict(POPULATION.X)
         gap = POPULATION.gap(predicts)
         assert POPULATION.accuracy(predicts) <= POPULATION.best_accuracy(gap) + 1e-9
-        chosen += model.met_
-        above += model.met_ and gap > TARGET
+        chosen += search.met_
+        above += search.met_ and gap > TARGET
     return chosen, above
 
 
@@ -663,87 +1347,3 @@ def test_the_chosen_models_true_gap_meets_the_target_as_often_as_stated():
     assert above <= 0.1 * chosen
     _, above_control = runs_above_the_target("mean", repetitions)
     assert above_control > allowed, "the control should fail, or the test shows nothing"
-
-
-def test_splits_inside_scikit_learn_with_routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = clone(QUICK).set_fit_request(sensitive_features=True)
-        found = cross_validate(
-            model,
-            X,
-            Y,
-            cv=FairStratifiedKFold(3),
-            params={"sensitive_features": GROUPS, "groups": GROUPS},
-            error_score="raise",
-        )
-    assert len(found["test_score"]) == 3
-
-
-def test_a_split_keeps_every_cell_on_both_sides():
-    groups = np.where(np.arange(len(Y)) < 4, "few", "many")
-    y = np.where(np.arange(len(Y)) < 4, np.array([1, -1] * 750), Y)
-    with pytest.raises(ValueError, match="the test part has no row of group 'few'"):
-        fair_train_test_split(X, y, groups, test_size=0.1, random_state=0)
-    with pytest.raises(ValueError, match="test_size=2 does not split"):
-        fair_train_test_split(X, Y, GROUPS, test_size=2)
-    with pytest.raises(ValueError, match="n_splits must be a number of folds, 2 or more"):
-        list(FairStratifiedKFold("5").split(X, Y, GROUPS))
-
-
-def test_gaps_that_do_not_exist_are_not_frontiers():
-    groups = np.where(Y > 0, GROUPS, 2)  # group 2 has negatives only
-    found = fairness_frontier(
-        clone(QUICK).set_params(constraints="demographic_parity"),
-        X,
-        Y,
-        sensitive_features=groups,
-        epsilons=[0.3, 0.3],
-        cv=2,
-    )
-    assert len(found.fits) == 2  # the same epsilon twice is one
-    assert found.frame["equal_opportunity"].isna().all()
-    assert found.pareto("demographic_parity").all()
-    with pytest.raises(ValueError, match="has no equal_opportunity gap"):
-        found.pareto()
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fairlearn's own, of pandas
-@pytest.mark.parametrize("kind", ["ExponentiatedGradient", "ThresholdOptimizer", "GridSearch"])
-def test_fairlearns_own_estimators_with_lots_drawn_alike(kind):
-    from fairlearn import postprocessing, reductions
-
-    constraint = reductions.TruePositiveRateParity()
-    base = LogisticRegression()
-    estimator, parameter = {
-        "ExponentiatedGradient": (
-            reductions.ExponentiatedGradient(base, constraint, max_iter=5),
-            "eps",
-        ),
-        "GridSearch": (
-            reductions.GridSearch(base, constraint, grid_size=5),
-            "constraint_weight",
-        ),
-        "ThresholdOptimizer": (
-            postprocessing.ThresholdOptimizer(
-                estimator=base,
-                constraints="true_positive_rate_parity",
-                predict_method="predict_proba",
-            ),
-            "tol",
-        ),
-    }[kind]
-    one, two = (
-        fairness_frontier(
-            estimator,
-            X[:400],
-            (Y[:400] == 1).astype(int),
-            sensitive_features=GROUPS[:400],
-            epsilons=[0.3, 0.6],
-            cv=2,
-            parameter=parameter,
-            n_jobs=jobs,
-        ).fits.drop(columns="seconds")
-        for jobs in (1, 2)
-    )
-    pd.testing.assert_frame_equal(one, two)
-    assert one["accuracy"].gt(0.4).all()

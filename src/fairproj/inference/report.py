@@ -99,9 +99,8 @@ class FairnessReport:
         >>> model = FairBoostClassifier(max_gap=0.05).fit(X, y, sensitive_features=sex)
         >>> report = FairnessReport.from_estimator(
         ...     model, X_test, y_test, sensitive_features=sex_test)
-        >>> gap = report.gaps.set_index("gap").loc["equal_opportunity"]
-        >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
-        0.04 in [0.00, 0.33]
+        >>> report.rates.query("rate == 'true_positive_rate'")[["group", "n"]].values.tolist()
+        [['female', 50], ['male', 125]]
         """
         return cls.from_predictions(
             y,
@@ -137,6 +136,18 @@ class FairnessReport:
         Returns
         -------
         FairnessReport
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairproj import FairnessReport
+        >>> y = np.tile([0, 1], 50)
+        >>> predicted = np.where(np.arange(100) % 4 == 1, 0, y)
+        >>> group = np.repeat(["a", "b"], 50)
+        >>> report = FairnessReport.from_predictions(y, predicted, sensitive_features=group)
+        >>> gap = report.gaps.set_index("gap").loc["equal_opportunity"]
+        >>> print(f"{gap.estimate:.2f} in [{gap.low:.2f}, {gap.high:.2f}]")
+        0.04 in [0.00, 0.33]
         """
         counts, groups = cell_counts(y_true, y_pred, sensitive_features, pos_label=pos_label)
         return cls.from_counts(counts, groups.names, confidence=confidence)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any, TypeVar
 
 Record = TypeVar("Record")
+
+_SINGLE = (float, int, str, type(None), Enum)
 
 
 class RecordError(ValueError):
@@ -34,9 +39,8 @@ def from_json(text: str | bytes, kind: type[Record]) -> Record:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise RecordError(str(error)) from None
     if written != raw:
-        raise RecordError(
-            "a field is missing, unknown, given twice or not written as fairproj writes it"
-        )
+        raise RecordError("a field is unknown, given twice or not written as fairproj writes it")
+    _check_complete(record)
     return record
 
 
@@ -48,6 +52,22 @@ def from_dict(values: Any, kind: type[Record]) -> Record:
 def to_dict(record: Any) -> Any:
     """The record as dicts, lists, texts, numbers and booleans."""
     return _msgspec().json.decode(to_json(record))
+
+
+def _check_complete(record: Any) -> None:
+    """Fields with a default must be there too; msgspec leaves those that are missing unset."""
+    parts = [] if isinstance(record, _SINGLE) else [record]
+    while parts:
+        part = parts.pop()
+        values: Iterable[Any] = part
+        if is_dataclass(part):
+            values = vars(part).values()
+            for field in fields(part):
+                if field.name not in vars(part):
+                    raise RecordError(f"the field {field.name} is missing")
+        elif isinstance(part, dict):
+            values = part.values()
+        parts.extend(value for value in values if not isinstance(value, _SINGLE))
 
 
 def _msgspec() -> Any:

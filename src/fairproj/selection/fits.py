@@ -104,9 +104,11 @@ class SearchData:
             template = clone(estimator)
             template._validate_params()
             prepared = template._prepare(X, y, sensitive_features, sample_weight)
-            sample = replace(prepared.sample, X=None, encoder=None, cache={})
-            positive = check_pos_label(pos_label, sample.classes)
-            sample = replace(sample, positive_class=positive, cache={})
+            sample = replace(
+                prepared.sample.without_X(),
+                encoder=None,
+                positive_class=check_pos_label(pos_label, prepared.sample.classes),
+            )
         else:
             groups = _groups_in(estimator, X) if sensitive_features is None else sensitive_features
             sample = make_sample(X, y, groups, sample_weight, pos_label=pos_label).without_X()
