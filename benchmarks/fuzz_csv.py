@@ -35,7 +35,7 @@ from fairproj.io.atomic import write_text
 from fuzz import EffectMonitor, Job, Worker, all_done
 
 RESULTS = Path(__file__).parent / "results" / "fuzz-data.md"
-COMMANDS = ("train", "predict", "audit", "audit model", "report")
+COMMANDS = ("train", "train paper", "predict", "audit", "audit model", "report")
 DONE, SENTENCE = "done", "one sentence, exit code 1"
 PIECES = [
     *(b'"', b'""', b"'", b",", b";", b"\t", b"\n", b"\r", b"\r\n", b"\0", b"\xff", b"\xfe\xff"),
@@ -159,8 +159,10 @@ def verdict(
     command: str, path: Path, model: Path, out: Path, monitor: EffectMonitor
 ) -> tuple[str, str]:
     task = ["--label", "y", "--sensitive", "sex"]
+    train = ["train", path, *task, "--rounds", 2, "--jobs", 1, "-o", f"{out}.fairproj"]
     line = {
-        "train": ["train", path, *task, "--rounds", 2, "--jobs", 1, "-o", f"{out}.fairproj"],
+        "train": train,
+        "train paper": [*train, "--method", "paper"],
         "predict": ["predict", model, path, "--jobs", 1, "-o", f"{out}.csv"],
         "audit": ["audit", path, "--predictions", "predicted", *task],
         "audit model": ["audit", model, path, *task],
@@ -228,8 +230,8 @@ def main() -> int:
     text = (
         f"# Damaged data files\n\n`python benchmarks/fuzz_csv.py --files {len(outcomes)} --seed "
         f"{arguments.seed}`, {time.monotonic() - begin:.0f} s: `train`, `predict`, `audit` and "
-        "`report` on mutated tables. A failure is a crash, a hang, another exit code, more than one line of "
-        "error, or an effect beside the output.\n\n" + markdown(lines)
+        "`report` on mutated tables. A failure is a crash, a hang, another exit code, more than "
+        "one line of error, or an effect beside the output.\n\n" + markdown(lines)
     )
     write_text(arguments.output, text)
     print(text)

@@ -545,6 +545,7 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="no (useful )?round")
         warnings.filterwarnings("ignore", message="no sensitive_features were given")
+        warnings.filterwarnings("ignore", message="sensitive_features holds one group only")
         yield
 
 
