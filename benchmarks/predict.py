@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairproj import FairProjClassifier
-from fairproj.io.atomic import write_text
-from fairproj.io.versions import versions
 from fairproj.datasets import load_adult
 from fairproj.experiments._tables import markdown
+from fairproj.io.atomic import write_text
+from fairproj.io.versions import versions
 
 RESULTS = Path(__file__).parent / "results" / "predict.md"
 REPEAT = 5

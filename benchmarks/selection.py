@@ -1,6 +1,6 @@
 """How often the true gap of a chosen model meets the target, where everything is known.
 
-python benchmarks/selection.py    # into benchmarks/results/selection.md; about 15 minutes
+python benchmarks/selection.py    # into benchmarks/results/selection.md; about 10 minutes
 
 Runs are kept in benchmarks/results/selection; --fresh runs them again.
 """
@@ -17,11 +17,10 @@ from typing import Any
 import joblib
 import pandas as pd
 
-from fairproj import FairProjClassifier
+from fairproj import FairBoostClassifier, GapSearchCV
+from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
 from fairproj.io.progress import time_bar
-from fairproj.experiments._tables import markdown
-from fairproj.selection import FairProjClassifierCV
 from population import make_population
 
 HERE = Path(__file__).parent
@@ -37,16 +36,16 @@ class Setting:
     n_rows: int
     max_gap: float
     repetitions: int
-    template: Any
+    estimator: FairBoostClassifier
 
 
 SETTINGS = [
-    Setting("2 groups, stumps", 2, 10_000, 0.12, 200, FairProjClassifier(n_estimators=20)),
+    Setting("2 groups, stumps", 2, 10_000, 0.12, 200, FairBoostClassifier(n_estimators=20)),
     Setting(
-        "2 groups, depth 3", 2, 30_000, 0.08, 100, FairProjClassifier(n_estimators=20, max_depth=3)
+        "2 groups, depth 3", 2, 30_000, 0.08, 100, FairBoostClassifier(n_estimators=20, max_depth=3)
     ),
     Setting(
-        "4 groups, depth 2", 4, 12_000, 0.18, 100, FairProjClassifier(n_estimators=20, max_depth=2)
+        "4 groups, depth 2", 4, 12_000, 0.18, 100, FairBoostClassifier(n_estimators=20, max_depth=2)
     ),
 ]
 
@@ -61,24 +60,24 @@ def run(setting: Setting, seed: int) -> list[dict[str, Any]]:
 def choice(setting: Setting, rule: str, seed: int, folder: str) -> dict[str, Any]:
     population = make_population(setting.n_groups)
     X, y, groups = population.sample(setting.n_rows, seed)
-    model = FairProjClassifierCV(
+    search = GapSearchCV(
+        setting.estimator,
         setting.max_gap,
-        estimator=setting.template,
-        rule=rule,
+        selection_rule=rule,
         confidence=CONFIDENCE,
         if_none="nearest",
         memory=joblib.Memory(folder, verbose=0),
         random_state=seed,
     )
-    model.fit(X, y, sensitive_features=groups)
-    predicts = model.predict(population.X)
+    search.fit(X, y, sensitive_features=groups)
+    predicts = search.predict(population.X)
     return {
         "rule": rule,
         "seed": seed,
-        "chosen": model.met_,
+        "chosen": search.met_,
         "gap": population.gap(predicts),
         "accuracy": population.accuracy(predicts),
-        **model.best_params_,
+        **search.best_params_,
     }
 
 
@@ -88,8 +87,10 @@ def runs(setting: Setting) -> pd.DataFrame:
         work = joblib.Parallel(n_jobs=-1, return_as="generator")
         rows: list[dict[str, Any]] = []
         with time_bar(setting.name, setting.repetitions, 0) as advance:
-            for found in work(joblib.delayed(run)(setting, s) for s in range(setting.repetitions)):
-                rows += found
+            for results in work(
+                joblib.delayed(run)(setting, seed) for seed in range(setting.repetitions)
+            ):
+                rows += results
                 advance(1)
         write_text(kept, pd.DataFrame(rows).to_csv(index=False, float_format="%.8g"))
     return pd.read_csv(kept)
@@ -112,10 +113,10 @@ def main() -> None:
         ]
     ]
     for setting in SETTINGS:
-        found = runs(setting)
+        results = runs(setting)
         best = make_population(setting.n_groups).best_accuracy(setting.max_gap)
         for rule in RULES:
-            rows = found[found["rule"] == rule]
+            rows = results[results["rule"] == rule]
             chosen = rows[rows["chosen"]]
             lines.append(
                 [

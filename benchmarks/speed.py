@@ -30,8 +30,8 @@ from sklearn.model_selection import train_test_split
 from fairproj import FairProjClassifier
 from fairproj.boosting.loop import boost
 from fairproj.boosting.losses import ExponentialWeights
-from fairproj.boosting.projection import Projector
 from fairproj.boosting.policies import ProjectedWeights
+from fairproj.boosting.projection import Projector
 from fairproj.datasets import load_adult
 from fairproj.engines.lightgbm.engine import TreeEngine
 

@@ -29,7 +29,7 @@ COLOURS = dict(zip(CURVES, ("#0072B2", "#D55E00", "#009E73"), strict=True))
 
 
 def gap_curves() -> None:
-    """Test gap and accuracy of the closed loop against epsilon, from the kept runs."""
+    """Test gap and accuracy of FairBoost against max_gap, from the kept runs."""
     results = pd.read_csv(HERE.parent / "benchmarks" / "results" / "quality" / "results.csv")
     rows = results[results["method"] == "Closed loop, stumps"]
     figure = Figure(figsize=(7.5, 6), layout="constrained")
@@ -47,9 +47,9 @@ def gap_curves() -> None:
                 axes[0, column].plot(means.index, means[constraint], **style)
                 axes[1, column].plot(means.index, means["accuracy"], **style)
         limits = [0, 0.2]
-        axes[0, column].plot(limits, limits, color="#666666", linewidth=0.8, label="gap = epsilon")
+        axes[0, column].plot(limits, limits, color="#666666", linewidth=0.8, label="gap = max_gap")
         axes[0, column].set(title=DATASETS[dataset], ylabel="gap on test rows", ylim=(0, None))
-        axes[1, column].set(xlabel="epsilon", ylabel="accuracy on test rows")
+        axes[1, column].set(xlabel="max_gap", ylabel="accuracy on test rows")
         for ax in axes[:, column]:
             ax.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -24,7 +24,7 @@ IMAGES = Path(__file__).parent / "images"
 WIDTH = 92
 COMMANDS = [
     "fairproj train adult.csv --label income --sensitive sex --drop fnlwgt "
-    "--max-gap 0.05 -o model.fairproj",
+    "--max-gap 0.05 --search -o model.fairproj",
     "fairproj audit model.fairproj adult.csv --max-gap 0.05",
     "fairproj report model.fairproj adult.csv -o report.html",
 ]

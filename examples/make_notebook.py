@@ -28,7 +28,7 @@ X, X_test, y, y_test, sex, sex_test = fair_train_test_split(
     X, data.target, data.sensitive_features, random_state=0
 )
 X.head(3)""",
-    "What does a smaller gap cost? Fits along the allowed gap, in three folds of the training rows.",
+    "What does a smaller gap cost? Fits along the allowed gap, in three folds of training rows.",
     """>>>
 frontiers = [
     fairness_frontier(

@@ -38,7 +38,9 @@ class Case:
     validation_rows: bool = False
 
 
-def _categories(n_rows: int = 600, seed: int = 5, *, missing: bool = True, continuous: bool = False):
+def _categories(
+    n_rows: int = 600, seed: int = 5, *, missing: bool = True, continuous: bool = False
+):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {

@@ -498,6 +498,14 @@ def test_the_checksum_is_that_of_the_second_line(tmp_path):
     assert content["model"] == json.loads(line)
 
 
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "model-files.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 2
+    exec(compile("\n".join(blocks), "model-files.md", "exec"), {})
+
+
 @pytest.mark.parametrize("name", ["fairproj", "fairboost"])
 def test_the_golden_file_predicts_as_it_did(name):
     """tools/make_golden.py wrote it; once version 2 is frozen it must never be written again."""
@@ -816,6 +824,13 @@ ROUND = ["history", "rounds", 0]
 )
 def test_values_that_do_not_fit_are_refused(tmp_path, good, where, value, match):
     refuse(change(good, where, value, tmp_path / "m"), match)
+
+
+def test_facts_are_those_of_the_estimator(tmp_path, good, good_skops):
+    path = change(good, ["facts"], good_skops["facts"], tmp_path / "m")
+    refuse(path, "facts must be of a FairBoostClassifier")
+    path = change(good_skops, ["facts"], None, tmp_path / "m")
+    refuse(path, "facts must be of a FairProjClassifier")
 
 
 def test_votes_that_add_up_to_infinity_are_refused(tmp_path, good):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from sklearn.base import clone
 
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.cli import _rows
@@ -157,10 +159,10 @@ def train(
     )
     search_record = None
     if search:
-        searched = _search(
+        model, searched = _search(
             estimator, training, target, rule or Rule.one_se, nearest, jobs, verbose=not as_json
         )
-        model, search_record = searched.best_estimator_, SearchRecord.from_search(searched)
+        search_record = SearchRecord.from_search(searched)
     else:
         estimator.set_params(n_jobs=jobs, verbose=not as_json)
         model = estimator.fit(training.X, training.y, sensitive_features=training.groups)
@@ -234,27 +236,32 @@ def _search(
     jobs: int,
     *,
     verbose: bool,
-) -> GapSearchCV:
+) -> tuple[Any, GapSearchCV]:
+    """The best model, and the search that found it."""
     search = GapSearchCV(
         estimator.set_params(n_jobs=1),
         max_gap,
         metric=estimator.constraints,
         selection_rule=rule.value,
-        if_none="nearest" if nearest else "raise",
+        refit=False,  # not before it is clear that the best model is kept
+        if_none="nearest",
         n_jobs=jobs,
         random_state=estimator.random_state,
         verbose=verbose,
     )
-    try:
+    with warnings.catch_warnings():
+        if not nearest:  # the error below says it, with the names of the options
+            warnings.filterwarnings("ignore", message="none of")
         search.fit(rows.X, rows.y, sensitive_features=rows.groups)
-    except ValueError:
-        if getattr(search, "met_", True):
-            raise
-        raise ValueError(  # advice with the names of the options
+    if not search.met_ and not nearest:
+        raise ValueError(
             f"{search.reason_}; allow a larger --max-gap, give more rows, or keep the nearest "
             "model with --nearest"
-        ) from None
-    return search
+        )
+    if rule is Rule.upper:  # the bound holds for the model that was judged
+        return search.best_estimator_, search
+    best = clone(estimator).set_params(**search.best_params_)
+    return best.fit(rows.X, rows.y, sensitive_features=rows.groups), search
 
 
 def show_data(rows: Rows, task: Task) -> None:

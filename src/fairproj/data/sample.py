@@ -97,7 +97,7 @@ class Sample:
             raise ValueError("rows of positive sample_weight must hold two classes, found one")
         return sample
 
-    def without_X(self) -> Sample:
+    def without_features(self) -> Sample:
         """The same without features, which are large and not needed once they are binned."""
         return replace(self, X=None, cache={})
 

@@ -260,7 +260,8 @@ def _load_model(record: ModelRecord, trusted: Sequence[str]) -> BoostedClassifie
     model._encoder = None if record.columns is None else _load_encoder(record.columns)
     model.history_ = record.history
     model.certificate_ = _load_certificate(record)
-    model.metadata_ = _check_metadata(record.metadata)
+    _check_depth(record.metadata)
+    model.metadata_ = record.metadata
     if isinstance(model, FairProjClassifier) and record.facts is not None:
         model._facts = record.facts
     _load_ensemble(record, model, trusted)

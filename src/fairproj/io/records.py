@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 Record = TypeVar("Record")
 
+_TOO_DEEP = "it is nested too deeply"
 _SINGLE = (float, int, str, type(None), Enum)
 
 
@@ -20,7 +21,9 @@ def to_json(record: Any) -> str:
     """The record as compact JSON; numbers that are not finite become null."""
     try:
         encoded: bytes = _msgspec().json.encode(record)
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise RecordError(_TOO_DEEP) from None
+    except (TypeError, ValueError, OverflowError) as error:
         raise RecordError(str(error)) from None
     return encoded.decode()
 
@@ -36,7 +39,9 @@ def from_json(text: str | bytes, kind: type[Record]) -> Record:
     try:
         record: Record = msgspec.json.decode(raw, type=kind)
         written: bytes = msgspec.json.encode(record)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise RecordError(_TOO_DEEP) from None
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
         raise RecordError(str(error)) from None
     if written != raw:
         raise RecordError("a field is unknown, given twice or not written as fairproj writes it")

@@ -105,13 +105,15 @@ class SearchData:
             template._validate_params()
             prepared = template._prepare(X, y, sensitive_features, sample_weight)
             sample = replace(
-                prepared.sample.without_X(),
+                prepared.sample.without_features(),
                 encoder=None,
                 positive_class=check_pos_label(pos_label, prepared.sample.classes),
             )
         else:
             groups = _groups_in(estimator, X) if sensitive_features is None else sensitive_features
-            sample = make_sample(X, y, groups, sample_weight, pos_label=pos_label).without_X()
+            sample = make_sample(
+                X, y, groups, sample_weight, pos_label=pos_label
+            ).without_features()
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, dtype=float)
         return cls(X, y, sensitive_features, sample_weight, sample, prepared)

@@ -74,7 +74,11 @@ def _header(lines: Iterator[str], n_features: int, n_trees: int, link_scale: flo
     names = _field(next(lines, ""), "feature_names").split(" ")
     infos = _field(next(lines, ""), "feature_infos").split(" ")
     # LightGBM ends a line at a carriage return and the text at a null, wherever they stand.
-    if len(names) != n_features or len(set(names)) != n_features or not all(map(_is_plain_name, names)):
+    if (
+        len(names) != n_features
+        or len(set(names)) != n_features
+        or not all(map(_is_plain_name, names))
+    ):
         raise NotAModelError(f"feature_names must hold {n_features} different plain names")
     if len(infos) != n_features or not all(map(_INFO.fullmatch, infos)):
         raise NotAModelError(f"feature_infos must describe {n_features} features")
