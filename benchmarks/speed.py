@@ -29,11 +29,14 @@ from sklearn.model_selection import train_test_split
 
 from fairproj import FairProjClassifier
 from fairproj.boosting.loop import boost
-from fairproj.boosting.losses import ExponentialWeights
+from fairproj.boosting.losses import ExponentialLoss
 from fairproj.boosting.policies import ProjectedWeights
 from fairproj.boosting.projection import Projector
+from fairproj.data.sample import make_sample
 from fairproj.datasets import load_adult
-from fairproj.engines.lightgbm.engine import TreeEngine
+from fairproj.engines import LearnerSettings, find_engine
+from fairproj.engines.lightgbm.binning import bin_rows
+from fairproj.engines.lightgbm.engine import tree_parameters
 
 RESULTS = Path(__file__).parent / "results" / "speed.md"
 Row = tuple[str, str, str, str]
@@ -96,28 +99,32 @@ def against_adaboost() -> list[Row]:
     ]
 
 
+def tree_settings(leaves: int, threads: int) -> LearnerSettings:
+    """Stumps with discrete votes, or larger trees with confidence votes."""
+    if leaves == 2:
+        return LearnerSettings(votes="discrete", n_threads=threads)
+    return LearnerSettings(votes="confidence", max_leaf_nodes=leaves, n_threads=threads)
+
+
 def our_loop(dataset: tuple, leaves: int, n_rounds: int, threads: int) -> Callable[[], object]:
     """The loop on data binned already: what `fit` does between binning and the certificate."""
     X, y, group = dataset
-    y = np.where(y > 0, 1.0, -1.0)
-    index, features = cells_of(y, group)
-    size = {} if leaves == 2 else {"max_leaf_nodes": leaves, "votes": "confidence"}
+    settings = tree_settings(leaves, threads)
+    sample = make_sample(X, y, group, None)
+    index, features = cells_of(sample.y, group)
 
     def run() -> None:
-        weights = ExponentialWeights(
-            y,
-            np.ones(len(y)),
-            index,
-            4,
-            discrete=size.get("votes") != "confidence",
+        loss = ExponentialLoss(
+            sample.y, sample.weight, index, 4, discrete=settings.votes == "discrete"
         )
-        choose = ProjectedWeights(features, np.array([0.4]))
-        engine.reset()
-        kept = list(boost(engine, weights, choose, features, n_rounds=n_rounds, learning_rate=0.3))
-        engine.ensemble([learner for learner, _ in kept], [record.vote for _, record in kept])
+        policy = ProjectedWeights(features, np.array([0.4]))
+        engine = find_engine("lightgbm").bind(settings, sample)
+        kept = list(boost(engine, loss, policy, n_rounds=n_rounds, learning_rate=0.3))
+        votes = [record.vote for _, record in kept]
+        engine.ensemble([learner for learner, _ in kept], votes, loss.link_scale)
         assert len(kept) == n_rounds, len(kept)
 
-    engine = TreeEngine(X, y, n_threads=threads, **size)
+    find_engine("lightgbm").bind(settings, sample)  # bins the rows; the sample keeps the bins
     return run
 
 
@@ -150,10 +157,9 @@ def plain_lightgbm(
 ) -> Callable[[], object]:
     """LightGBM's own objective on data binned with our parameters."""
     X, y, _ = dataset
-    size = {} if leaves == 2 else {"max_leaf_nodes": leaves}
-    engine = TreeEngine(X, np.where(y > 0, 1.0, -1.0), n_threads=threads, **size)
-    data = engine._dataset.set_label((y > 0).astype(int))
-    params = engine._params | {"objective": "binary", "learning_rate": 0.1}
+    ours = tree_parameters(tree_settings(leaves, threads), X)
+    data = bin_rows(X, ours, [], None).set_label((y > 0).astype(int))
+    params = ours | {"objective": "binary", "learning_rate": 0.1}
     return lambda: lgb.train(params, data, n_rounds)
 
 
@@ -218,10 +224,10 @@ def projection() -> list[Row]:
     for n_rows in (10_000, 1_000_000):
         _, y, group = synthetic(n_rows, 3)
         index, features = cells_of(y, group)
-        weights = ExponentialWeights(y * 1.0, np.ones(n_rows), index, 4)
+        loss = ExponentialLoss(y * 1.0, np.ones(n_rows), index, 4)
         project = Projector(features, np.array([0.0]))
-        (solve,) = best_of(200, lambda: project(weights.log_mass))  # noqa: B023
-        (masses_time,) = best_of(20, lambda: np.bincount(index, weights._relative, 4))  # noqa: B023
+        (solve,) = best_of(200, lambda: project(loss.log_mass))  # noqa: B023
+        (masses_time,) = best_of(20, lambda: np.bincount(index, loss._relative, 4))  # noqa: B023
         rows.append(
             (
                 f"projection at {n_rows:,} rows",

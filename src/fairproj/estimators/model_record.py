@@ -156,7 +156,7 @@ def _check_history(history: History) -> None:
     limited = history.events if history.closed_loop else history.constraint_names
     _require(
         len(history.limits) == len(limited) and all(limit >= 0 for limit in history.limits),
-        f"history.limits must be {len(limited)} numbers of at least 0",
+        f"history.limits must have length {len(limited)} and no number below 0",
     )
 
 
@@ -206,7 +206,7 @@ def _check_log_loss(value: float, name: str) -> None:
 
 
 def _check_length(values: tuple[Any, ...], length: int, name: str) -> None:
-    _require(len(values) == length, f"{name} has {len(values)} numbers; it must have {length}")
+    _require(len(values) == length, f"{name} has length {len(values)}; it must have {length}")
 
 
 def _check_ensemble(record: ModelRecord) -> None:
