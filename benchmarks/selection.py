@@ -1,6 +1,6 @@
 """How often the true gap of a chosen model meets the target, where everything is known.
 
-python benchmarks/selection.py    # into benchmarks/results/selection.md; about 10 minutes
+python benchmarks/selection.py    # into benchmarks/results/selection.md; about ten minutes
 
 Runs are kept in benchmarks/results/selection; --fresh runs them again.
 """

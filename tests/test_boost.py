@@ -177,7 +177,7 @@ def test_a_model_at_margins_of_700_goes_on():
     records = [record for _, record in run]
     assert records
     for record in records:
-        assert np.isfinite([record.error_q, record.kl, record.vote, record.log_exp_loss]).all()
+        assert np.isfinite([record.error_q, record.kl, record.vote, record.log_loss]).all()
         assert abs(record.balance[0]) <= 0.1 + 1e-9
 
 
@@ -192,7 +192,7 @@ def test_a_warm_start_is_one_long_run(learner, votes):
         assert len(parts.history_) == n_estimators
     np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-7)
     np.testing.assert_allclose(
-        parts.history_.columns["log_exp_loss"], whole.history_.columns["log_exp_loss"], atol=1e-9
+        parts.history_.columns["log_loss"], whole.history_.columns["log_loss"], atol=1e-9
     )
     assert parts.certificate_.holds
     assert len(parts.estimators_) == 30

@@ -77,7 +77,7 @@ def check_run(model, X, y, groups, sample_weight, g, epsilon):
             assert np.isclose(factor, np.sqrt(1 - 4 * edge_q**2), rtol=1e-9)
         else:
             assert factor <= np.exp(-2 * rate * edge_q**2) + 1e-12
-        assert np.isclose(np.log(new_loss), record.log_exp_loss, atol=1e-9)
+        assert np.isclose(np.log(new_loss), record.log_loss, atol=1e-9)
         premises.append(edge_w > cost)
         seen.append([edge_q, edge_w, tv, kl / 2])
         sums["edge"] += edge_q**2
@@ -93,7 +93,7 @@ def check_run(model, X, y, groups, sample_weight, g, epsilon):
     certificate = model.certificate_
     assert certificate.holds
     assert certificate.n_rounds == len(model.history_)
-    assert np.isclose(certificate.exp_loss, loss, rtol=1e-9)
+    assert np.isclose(certificate.loss, loss, rtol=1e-9)
     wrong = np.where(margin > 0, 1, -1) != y
     assert np.isclose(certificate.train_error, sample_weight[wrong].sum() / total, atol=1e-12)
     assert (certificate.bound_theorem is None) == (not all(premises))
@@ -169,7 +169,7 @@ def test_the_loss_is_exact_after_600_rounds():
     model = FairProjClassifier(epsilon=0.45, n_estimators=600).fit(X, y, sensitive_features=groups)
     assert len(model.history_) == 600
     loss = np.mean(np.exp(-y * model.decision_function(X)))
-    assert np.isclose(model.certificate_.log_exp_loss, np.log(loss), atol=1e-11)
+    assert np.isclose(model.certificate_.log_loss, np.log(loss), atol=1e-11)
 
 
 def test_a_certificate_can_fail():
@@ -181,7 +181,7 @@ def test_a_certificate_can_fail():
     X, y, groups = make_sample(300)
     model = FairProjClassifier(epsilon=0.05, n_estimators=5).fit(X, y, sensitive_features=groups)
     assert model.certificate_.holds
-    assert not replace(model.certificate_, exp_loss=1.5).holds
+    assert not replace(model.certificate_, loss=1.5).holds
     assert not replace(model.certificate_, edge_transfer_rounds=4).holds
     assert not replace(model.certificate_, balanced_rounds=4).holds
     assert not replace(model.certificate_, train_error=0.99).holds

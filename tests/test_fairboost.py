@@ -180,7 +180,7 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
         )
         margin = margin + record.vote * h
         log_loss = np.log((s * np.exp(-y * margin)).sum() / s.sum())
-        assert record.log_exp_loss == pytest.approx(log_loss, abs=1e-9)
+        assert record.log_loss == pytest.approx(log_loss, abs=1e-9)
         costs += kappa
         bound += kappa - 2 * learning_rate * (0.5 - error) ** 2
         log_tilted = np.log((s * b * np.exp(-y * margin)).sum() / s.sum())
@@ -200,7 +200,7 @@ def test_accounting_by_plain_numpy(constraint, votes, learning_rate):
     assert certificate.tilted_loss == pytest.approx(np.exp(log_tilted))
     assert certificate.bound_loss == pytest.approx(np.exp(bound) / b_before.min())
     assert certificate.tilt_cost == pytest.approx(costs)
-    assert certificate.exp_loss == pytest.approx(np.exp(log_loss))
+    assert certificate.loss == pytest.approx(np.exp(log_loss))
     means = certificate.mean_edge_q, certificate.mean_edge_w, certificate.mean_tv
     np.testing.assert_allclose(means, np.mean(averaged, axis=0), atol=1e-9)
 

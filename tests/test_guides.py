@@ -86,7 +86,7 @@ def test_add_a_loss(guide):
     # The recorded loss is that of the margins.
     y = np.where(data.target == model.classes_[1], 1, -1)
     margin = model.decision_function(data.data)
-    recorded = np.exp(model.history_[model.history_.n_kept - 1].log_exp_loss)
+    recorded = np.exp(model.history_[model.history_.n_kept - 1].log_loss)
     assert np.mean(np.maximum(1 - y * margin, 1e-12) ** 2) == pytest.approx(recorded, rel=1e-9)
     assert np.allclose(model.predict_proba(data.data)[:, 1], expit(2 * margin))
 

@@ -59,7 +59,7 @@ def test_plot_of_the_dynamics(constraints):
     axes = plot_dynamics(model)
     assert len(axes) == 4
     loss = axes[0].lines[0]
-    np.testing.assert_array_equal(loss.get_ydata(), model.history_.columns["exp_loss"])
+    np.testing.assert_array_equal(loss.get_ydata(), model.history_.columns["loss"])
     assert [ax.get_title() for ax in axes] == [
         "Exponential loss",
         "Edge of the learner",

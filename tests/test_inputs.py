@@ -187,7 +187,7 @@ def test_a_weight_of_k_is_k_rows_and_of_zero_is_none(votes, learner):
         weighted.decision_function(X), repeated.decision_function(X), atol=1e-7
     )
     mine, other = weighted.history_.columns, repeated.history_.columns
-    for column in ("kl", "tv", "edge_q", "edge_w", "log_exp_loss"):
+    for column in ("kl", "tv", "edge_q", "edge_w", "log_loss"):
         np.testing.assert_allclose(mine[column], other[column], atol=1e-7)
 
 

@@ -796,7 +796,7 @@ ROUND = ["history", "rounds", 0]
         ([*ROUND, "observed", "train_error"], 2.0, "train_error is 2"),
         ([*ROUND, "observed", "log_tilted_loss"], 1e308, "log_tilted_loss is 1e"),
         ([*ROUND, "balance"], [0.0], "balance has length 1; it must have 0"),
-        ([*ROUND, "log_exp_loss"], 1e308, "log_exp_loss is 1e"),
+        ([*ROUND, "log_loss"], 1e308, "log_loss is 1e"),
         (["history", "limits"], [], "limits must have length 1"),
         (["history", "limits"], [-1.0], "limits must have length 1"),
         (["history", "limits"], [None], r"limits\[0\]|limits\[\.\.\.\]"),

@@ -65,7 +65,7 @@ def test_numbers_are_those_of_other_functions(model):
     assert female["rows"] == (SEX == "female").sum()
     assert female["positives"] == ((SEX == "female") & (Y == "good")).sum()
     lines = content["dynamics"]["panels"][0]["lines"]
-    assert lines[0]["values"] == pytest.approx(model.history_.columns["exp_loss"].tolist())
+    assert lines[0]["values"] == pytest.approx(model.history_.columns["loss"].tolist())
     json.dumps(content, allow_nan=False)
 
 

@@ -785,6 +785,18 @@ def test_the_upper_bound_is_of_the_kept_model_on_rows_it_has_not_seen():
     assert kept["mean_train_gap"] == pytest.approx(train)
 
 
+@pytest.mark.parametrize(("metric", "fixed"), [("equal_opportunity", True), ("accuracy", False)])
+def test_held_out_rows_leave_the_share_of_labels_to_chance_where_rates_depend_on_it(metric, fixed):
+    shares = set()
+    for seed in range(4):
+        search = gap_search(1.0, metric=metric, selection_rule="upper", param_values=0.1)
+        search.set_params(random_state=seed).fit(X, Y, sensitive_features=GROUPS)
+        held_out = np.isin(np.arange(len(Y)), search.validation_rows_)
+        assert held_out[GROUPS == 1].mean() == pytest.approx(0.3, abs=0.002)
+        shares.add(round(np.mean(Y[held_out & (GROUPS == 1)] > 0), 2))
+    assert (len(shares) == 1) == fixed
+
+
 def test_bounds_are_judged_in_the_order_of_the_training_gaps():
     limit = 0.12
     values = np.random.default_rng(0).permutation(np.linspace(0.01, 0.5, 8))

@@ -160,6 +160,6 @@ def test_a_tie_does_not_falsify_a_certificate():
         FairBoostClassifier(None, n_estimators=2).fit(X, y).certificate_,
     ]
     for certificate in certificates:
-        error = loss.train_error() * certificate.exp_loss / np.exp(loss.log_loss)
+        error = loss.train_error() * certificate.loss / np.exp(loss.log_loss)
         assert replace(certificate, train_error=error).holds
         assert not replace(certificate, train_error=error * (1 + 10 * TIE)).holds

@@ -73,10 +73,10 @@ class Certificate(_Statement):
     n_rounds : int
     stop : str
         Why the run ended.
-    exp_loss, log_exp_loss : float
+    loss, log_loss : float
         The exponential loss, exactly, and its logarithm.
     train_error : float
-        Share of the training weight that is misclassified; at most `exp_loss`.
+        Share of the training weight that is misclassified; at most `loss`.
     bound_theorem : float or None
         Theorem 5.4 of the paper, or None where its premise failed.
     bound_cost, bound_tv, bound_edge : float
@@ -95,8 +95,8 @@ class Certificate(_Statement):
 
     n_rounds: int
     stop: str
-    exp_loss: float
-    log_exp_loss: float
+    loss: float
+    log_loss: float
     train_error: float
     bound_theorem: float | None
     bound_cost: float
@@ -117,8 +117,8 @@ class Certificate(_Statement):
         tightest = min(1.0, *(b for b in self._bounds() if b is not None))
         return (
             self.edge_transfer_rounds == self.balanced_rounds == self.n_rounds
-            and _at_most_loss(self.train_error, self.exp_loss)
-            and self.exp_loss <= tightest + 1e-9
+            and _at_most_loss(self.train_error, self.loss)
+            and self.loss <= tightest + 1e-9
         )
 
     def _bounds(self) -> tuple[float | None, ...]:
@@ -135,7 +135,7 @@ class Certificate(_Statement):
             )
         return [
             ("Rounds", f"{n}; {self.stop}"),
-            ("Exponential loss, exact", f"{self.exp_loss:.4g} (1 before training)"),
+            ("Exponential loss, exact", f"{self.loss:.4g} (1 before training)"),
             ("Training error", f"{self.train_error:.4f}"),
             ("Bound of Theorem 5.4", theorem),
             ("Bound without the premise", _bound(self.bound_cost)),
@@ -162,7 +162,7 @@ class GapCertificate(_Statement):
         Rounds that the model has, and rounds that were run.
     stop : str
         Why the run ended.
-    exp_loss, log_exp_loss, train_error : float
+    loss, log_loss, train_error : float
         As in `Certificate`.
     tilted_loss : float
         The mean of b_i exp(-y_i f(x_i)), b the tilt of the last round kept; what was minimised.
@@ -172,7 +172,7 @@ class GapCertificate(_Statement):
         exp(tilt_cost - 2 eta sum_t edge_w^2), a bound on `tilted_loss`; None for a loss without
         proved bounds.
     bound_loss : float or None
-        The bound on `exp_loss` that follows: `bound_tilted` times the largest 1/b_i.
+        The bound on `loss` that follows: `bound_tilted` times the largest 1/b_i.
     edge_transfer_rounds : int
         Rounds in which ``|edge_w - edge_q| <= TV <= fairness_cost``; a theorem, so all of them.
     event : str
@@ -194,8 +194,8 @@ class GapCertificate(_Statement):
     n_rounds: int
     n_rounds_run: int
     stop: str
-    exp_loss: float
-    log_exp_loss: float
+    loss: float
+    log_loss: float
     train_error: float
     tilted_loss: float
     tilt_cost: float
@@ -219,9 +219,9 @@ class GapCertificate(_Statement):
         """Whether every statement that is a theorem held in the numbers of this run."""
         return (
             self.edge_transfer_rounds == self.n_rounds
-            and _at_most_loss(self.train_error, self.exp_loss)
+            and _at_most_loss(self.train_error, self.loss)
             and (self.bound_tilted is None or self.tilted_loss <= self.bound_tilted * (1 + 1e-9))
-            and (self.bound_loss is None or self.exp_loss <= self.bound_loss * (1 + 1e-9))
+            and (self.bound_loss is None or self.loss <= self.bound_loss * (1 + 1e-9))
         )
 
     @property
@@ -257,12 +257,12 @@ class GapCertificate(_Statement):
                 f"Gap on the {self.watched_on}",
                 f"{gap}; accuracy {self.accuracy:.4f}",
             ),
-            ("Exponential loss, exact", f"{self.exp_loss:.4g} (1 before training)"),
+            ("Loss, exact", f"{self.loss:.4g} (1 before training)"),
             ("Training error", f"{self.train_error:.4f}"),
             ("Tilted loss, exact", f"{self.tilted_loss:.4g}"),
             ("Bound on the tilted loss", _bound(self.bound_tilted)),
             ("Cost of changing the tilt", f"{self.tilt_cost:.4f} in the logarithm, all in all"),
-            ("Bound on the exponential loss", _bound(self.bound_loss)),
+            ("Bound on the loss", _bound(self.bound_loss)),
             ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
             (
                 "Averages",
@@ -272,9 +272,9 @@ class GapCertificate(_Statement):
         ]
 
 
-def _at_most_loss(error: float, exp_loss: float) -> bool:
+def _at_most_loss(error: float, loss: float) -> bool:
     """Whether error <= loss; a tie on the correct side is a mistake with a loss of exp(-TIE)."""
-    return error <= exp_loss * (1 + 2 * TIE) + ROUNDING
+    return error <= loss * (1 + 2 * TIE) + ROUNDING
 
 
 def _bound(value: float | None) -> str:
@@ -303,12 +303,12 @@ def certify(
         for name, values in log_bounds(edge_q, edge_w, cost, tv, learning_rate).items()
     }
     transfer = (np.abs(edge_w - edge_q) <= tv + ROUNDING) & (tv <= cost + ROUNDING)
-    log_exp_loss = float(columns["log_exp_loss"][-1])
+    log_loss = float(columns["log_loss"][-1])
     return Certificate(
         n_rounds=len(edge_q),
         stop=stop,
-        exp_loss=float(np.exp(log_exp_loss)),
-        log_exp_loss=log_exp_loss,
+        loss=float(np.exp(log_loss)),
+        log_loss=log_loss,
         train_error=train_error,
         bound_theorem=None if np.isnan(last["theorem"]) else last["theorem"],
         bound_cost=last["cost"],
@@ -351,13 +351,13 @@ def certify_gap(
     log_bound = float(log_tilted_bound(edge_w, first["tilt_cost"], learning_rate)[-1])
     transfer = (np.abs(edge_w - edge_q) <= tv + ROUNDING) & (tv <= cost + ROUNDING)
     worst = int(np.argmax(gaps[kept - 1] - max_gap)) if len(max_gap) else 0
-    log_exp_loss = float(first["log_exp_loss"][-1])
+    log_loss = float(first["log_loss"][-1])
     return GapCertificate(
         n_rounds=kept,
         n_rounds_run=len(columns["edge_w"]),
         stop=stop,
-        exp_loss=float(np.exp(log_exp_loss)),
-        log_exp_loss=log_exp_loss,
+        loss=float(np.exp(log_loss)),
+        log_loss=log_loss,
         train_error=train_error,
         tilted_loss=float(np.exp(first["log_tilted_loss"][-1])),
         tilt_cost=float(first["tilt_cost"].sum()),

@@ -65,7 +65,7 @@ def boost(
                 kl=chosen.kl,
                 tv=chosen.tv,
                 vote=vote,
-                log_exp_loss=loss.log_loss,
+                log_loss=loss.log_loss,
                 multipliers=tuple(chosen.multipliers.tolist()),
                 balance=tuple(chosen.balance.tolist()),
                 balance_q=tuple(chosen.balance_q.tolist()),

@@ -85,8 +85,8 @@ class Round:
         KL(w || q) and the total variation between w and q.
     vote : float
         What the learner adds to the margin, learning rate included.
-    log_exp_loss : float
-        log of the mean exponential loss after this round.
+    log_loss : float
+        log of the mean loss after this round; 0 before training.
     multipliers, balance, balance_q : tuple of float
         For each constraint, the dual variable, <w, g_k> and <q, g_k>.
     observed : Observation, optional
@@ -98,7 +98,7 @@ class Round:
     kl: float
     tv: float
     vote: float
-    log_exp_loss: float
+    log_loss: float
     multipliers: tuple[float, ...]
     balance: tuple[float, ...]
     balance_q: tuple[float, ...]
@@ -127,7 +127,7 @@ _SCALARS = (
     "tv",
     "fairness_cost",
     "vote",
-    "log_exp_loss",
+    "log_loss",
 )
 _BY_CONSTRAINT = ("multipliers", "balance", "balance_q")
 _OBSERVED = ("accuracy", "train_error", "tilt_cost", "log_tilted_loss")
@@ -189,7 +189,7 @@ class History:
             name: np.array([getattr(record, name) for record in self.rounds], dtype=float)
             for name in _SCALARS
         }
-        columns["exp_loss"] = np.exp(columns["log_exp_loss"])
+        columns["loss"] = np.exp(columns["log_loss"])
         if self.closed_loop:
             return columns | self._observed_columns()
         bounds = log_bounds(

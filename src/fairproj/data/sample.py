@@ -108,14 +108,14 @@ def make_sample(
     """Check what comes with X and put it together; without sensitive features, one group."""
     y, classes = check_labels(y)
     check_lengths(X, y)
-    weight = _scaled(check_weights(sample_weight, len(y)))
+    weight = scale_weights(check_weights(sample_weight, len(y)))
     groups = Groups(np.zeros(len(y), dtype=np.intp), ["all"])
     if sensitive_features is not None:
         groups = check_groups(sensitive_features, len(y))
     return Sample(X, y, classes, weight, groups, check_pos_label(pos_label, classes))
 
 
-def _scaled(weight: Array) -> Array:
+def scale_weights(weight: Array) -> Array:
     """The weights by a power of two: only ratios matter, and 1e308 + 1e308 is infinite.
 
     Any other factor would round them, and a row of weight 2 would not count exactly like two rows.

@@ -226,7 +226,7 @@ class FairProjClassifier(BoostedClassifier):
             learning_rate=self.learning_rate,
         )
         if before is not None:
-            recorded = self.history_[-1].log_exp_loss
+            recorded = self.history_[-1].log_loss
             check_same_run(self._facts, facts, recorded, loss.log_loss)
             if nothing_to_add(self.history_, self.n_estimators):
                 return self

@@ -172,7 +172,7 @@ def _check_round(record: Round, history: History) -> None:
     for name in ("error_q", "error_w", "tv"):
         _check_share(getattr(record, name), name)
     _require(record.kl >= 0, f"kl is {record.kl:g}; it must be at least 0")
-    _check_log_loss(record.log_exp_loss, "log_exp_loss")
+    _check_log_loss(record.log_loss, "log_loss")
     for name in ("multipliers", "balance", "balance_q"):
         _check_length(getattr(record, name), len(history.constraint_names), name)
     _require(

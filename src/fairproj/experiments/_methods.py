@@ -137,7 +137,7 @@ def training_facts(model: Any) -> dict[str, float]:
     if rounds is None or not rounds.constraint_names:
         return {}
     columns = rounds.columns
-    loss = np.concatenate([[1.0], columns["exp_loss"]])
+    loss = np.concatenate([[1.0], columns["loss"]])
     violation = np.abs(rounds.by_constraint("balance")) - np.array(rounds.limits)
     lower = columns["edge_w"] - columns["fairness_cost"]
     return {

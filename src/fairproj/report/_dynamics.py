@@ -33,7 +33,7 @@ def dynamics(history: History) -> Content:
 
 def _fairboost_panels(history: History) -> list[Content]:
     columns = history.columns
-    loss = {"loss": columns["exp_loss"], "tilted loss": columns["tilted_loss"]}
+    loss = {"loss": columns["loss"], "tilted loss": columns["tilted_loss"]}
     if history.certified:
         loss["bound on the tilted loss"] = columns["bound_tilted"]
     gaps = dict(zip(history.events, history.by_event().T, strict=True))
@@ -51,7 +51,7 @@ def _fairboost_panels(history: History) -> list[Content]:
 def _fairproj_panels(history: History) -> list[Content]:
     columns = history.columns
     loss = {
-        "loss": columns["exp_loss"],
+        "loss": columns["loss"],
         "bound from the edges under q": columns["bound_edge"],
         "bound from the fairness cost": columns["bound_cost"],
     }

@@ -233,7 +233,7 @@ def _balanced(certificate: Certificate) -> list[str]:
 
 def _proved(bound: float | None, certificate: Certificate | GapCertificate) -> str:
     exact = (
-        f"the training loss is {certificate.exp_loss:.3g} (1 before training), and the model errs "
+        f"the training loss is {certificate.loss:.3g} (1 before training), and the model errs "
         f"on {percent(certificate.train_error)} of the training rows."
     )
     if bound is None:

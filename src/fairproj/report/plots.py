@@ -132,7 +132,7 @@ def _intervals(ax: Any, rows: pd.DataFrame, names: str) -> None:
 
 def _loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
     columns = history.columns
-    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="exact", **style)
+    ax.plot(rounds, columns["loss"], "o-" if few else "-", color=_BLUE, label="exact", **style)
     ax.plot(rounds, columns["bound_edge"], ":", color=_GREY, label="bound, edges under q", **style)
     ax.plot(rounds, columns["bound_tv"], "--", color=_GREEN, label="bound, TV", **style)
     ax.plot(rounds, columns["bound_cost"], "-.", color=_ORANGE, label="bound, KL", **style)
@@ -192,7 +192,7 @@ _COLOURS = (_BLUE, _ORANGE, _GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
 def _tilted_loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
     columns = history.columns
-    ax.plot(rounds, columns["exp_loss"], "o-" if few else "-", color=_BLUE, label="loss", **style)
+    ax.plot(rounds, columns["loss"], "o-" if few else "-", color=_BLUE, label="loss", **style)
     ax.plot(rounds, columns["tilted_loss"], "--", color=_ORANGE, label="tilted loss", **style)
     if history.certified:
         bound = {"label": "bound on the tilted loss", "color": _GREY}

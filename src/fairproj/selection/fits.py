@@ -1,7 +1,7 @@
 """Fits of one estimator with different parameters on parts of the same rows.
 
 For the built-in estimators the rows are validated and encoded once for all fits, and those of a
-fold are binned once. Any other classifier is fitted and asked in the usual way.
+fold are binned once. Any other classifier is fitted and used in the usual way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import check_pos_label
 from fairproj.data.columns import split_sensitive_columns, take_rows
-from fairproj.data.sample import Sample, make_sample
+from fairproj.data.sample import Sample, make_sample, scale_weights
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.base import BoostedClassifier, Prepared
 from fairproj.inference.report import innermost
@@ -104,16 +104,12 @@ class SearchData:
             template = clone(estimator)
             template._validate_params()
             prepared = template._prepare(X, y, sensitive_features, sample_weight)
-            sample = replace(
-                prepared.sample.without_features(),
-                encoder=None,
-                positive_class=check_pos_label(pos_label, prepared.sample.classes),
-            )
+            sample = prepared.sample
         else:
             groups = _groups_in(estimator, X) if sensitive_features is None else sensitive_features
-            sample = make_sample(
-                X, y, groups, sample_weight, pos_label=pos_label
-            ).without_features()
+            sample = make_sample(X, y, groups, sample_weight)
+        positive = check_pos_label(pos_label, sample.classes)
+        sample = replace(sample.without_features(), encoder=None, positive_class=positive)
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, dtype=float)
         return cls(X, y, sensitive_features, sample_weight, sample, prepared)
@@ -133,9 +129,9 @@ class SearchData:
             )
         sample = self.sample.take(rows, keep_groups=True)
         prepared = None if self.prepared is None else self.prepared.take(rows)
-        if prepared is not None and weight is not None:  # scaled as in a fit on these rows alone
-            own = replace(prepared.sample, weight=weight / weight.max(), cache={})
-            prepared = replace(prepared, sample=own)
+        if prepared is not None:  # scaled as in a fit on these rows alone
+            own = scale_weights(prepared.sample.weight)
+            prepared = replace(prepared, sample=replace(prepared.sample, weight=own))
         return SearchData(X, y, sensitive_features, weight, sample, prepared)
 
     def with_weight(self) -> SearchData:
