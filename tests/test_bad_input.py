@@ -79,7 +79,7 @@ TABLE = {
         lambda: fit(FairProjClassifier("equal_opportunities")),
         "constraints='equal_opportunities' is unknown; use one of 'demographic_parity', "
         "'equal_opportunity', 'true_positive_rate_parity', 'false_positive_rate_parity', "
-        "'equalized_odds', 'accuracy_parity', 'accuracy', a Constraint object, an array with a row",
+        "'equalized_odds', 'accuracy_parity', 'accuracy', a Constraint object, or None",
     ),
     "constraint of another type": (
         lambda: fit(FairProjClassifier(object())),
@@ -111,7 +111,7 @@ TABLE = {
     ),
     "epsilons for other constraints": (
         lambda: fit(FairProjClassifier("equalized_odds", [0.1, 0.1, 0.1])),
-        r"one for each of the 2 constraints \('1 - 0 \| 1', '1 - 0 \| -1'\); got 3",
+        r"one for each of '1 - 0 \| 1', '1 - 0 \| -1'; got 3",
     ),
     "negative weight": (
         lambda: fit(sample_weight=changed(np.ones(60), 0, -1.0)),

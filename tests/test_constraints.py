@@ -6,8 +6,18 @@ import pytest
 from conftest import make_sample
 from fairproj import FairProjClassifier, constraints
 from fairproj.boosting.moments import make_moments
-from fairproj.constraints import AllOf, FunctionConstraint, find_statistic, statistic_names
-from fairproj.data.cells import Cells
+from fairproj.constraints import (
+    RATES,
+    STATISTICS,
+    AllOf,
+    FunctionConstraint,
+    Rate,
+    Statistic,
+    find_statistic,
+    register_statistic,
+    statistic_names,
+)
+from fairproj.data.cells import CellCounts, Cells
 from fairproj.data.checks import Groups
 
 CELLS = Cells.of(
@@ -32,6 +42,98 @@ CELLS = Cells.of(
 def test_two_groups(name, expected):
     features = find_statistic(name).constraint.features(CELLS)
     np.testing.assert_array_equal(features, expected)
+
+
+# The registry
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Copies of both registries, which the test may change."""
+    monkeypatch.setattr(constraints, "RATES", dict(RATES))
+    monkeypatch.setattr(constraints, "STATISTICS", dict(STATISTICS))
+    return constraints
+
+
+RECALL = Rate("true_negative_rate", "negative", "correct")
+SPECIFICITY = Statistic("specificity", (RECALL, RATES["accuracy"]), "gap", ("tnr",))
+
+
+def test_a_registered_statistic_is_known_by_all_its_names(registry):
+    register_statistic(SPECIFICITY)
+    register_statistic(SPECIFICITY)  # the same again changes nothing
+    assert find_statistic("specificity") is find_statistic("tnr") is SPECIFICITY
+    assert registry.RATES == RATES | {"true_negative_rate": RECALL}
+    assert list(registry.STATISTICS) == [*STATISTICS, "specificity"]
+
+
+REFUSED = {
+    "name of another": (
+        Statistic("equalized_odds", (RECALL,), ""),
+        "the name 'equalized_odds' is taken by the statistic 'equalized_odds', which is different",
+    ),
+    "same rates, other words": (
+        Statistic("equalized_odds", STATISTICS["equalized_odds"].rates, "other words"),
+        "the name 'equalized_odds' is taken",
+    ),
+    "alias of another": (
+        Statistic("accuracy", (RECALL,), ""),
+        "the name 'accuracy' is taken by the statistic 'accuracy_parity', which is different",
+    ),
+    "alias is the name of another": (
+        Statistic("own", (RECALL,), "", ("fresh", "demographic_parity")),
+        "the name 'demographic_parity' is taken by the statistic 'demographic_parity'",
+    ),
+    "alias is an alias of another": (
+        Statistic("own", (RECALL,), "", ("fresh", "accuracy")),
+        "the name 'accuracy' is taken by the statistic 'accuracy_parity'",
+    ),
+    "no rates": (Statistic("own", (), ""), "the statistic 'own' compares no rates"),
+    "empty name": (Statistic("", (RECALL,), ""), "a name or alias of .* is empty"),
+    "blank alias": (Statistic("own", (RECALL,), "", (" ",)), "a name or alias of .* is empty"),
+    "rate named count": (
+        Statistic("own", (RECALL, Rate("count")), ""),
+        "a rate cannot be named 'count', since",
+    ),
+    "rate named rows": (
+        Statistic("own", (RECALL, Rate("rows")), ""),
+        "a rate cannot be named 'rows', since",
+    ),
+    "rate without a name": (
+        Statistic("own", (RECALL, Rate("")), ""),
+        "a rate cannot be named '', since",
+    ),
+    "rate of another meaning": (
+        Statistic("own", (RECALL, Rate("accuracy")), ""),
+        "the rate 'accuracy' is known with another meaning, .*outcome='correct'",
+    ),
+    "two rates of one name": (
+        Statistic("own", (RECALL, Rate("fresh"), Rate("fresh", "positive")), ""),
+        "the rate 'fresh' is known with another meaning, .*event='all'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refused_statistic_leaves_the_registry_as_it_was(case, registry):
+    statistic, words = REFUSED[case]
+    with pytest.raises(ValueError, match=words):
+        register_statistic(statistic)
+    assert list(registry.RATES.items()) == list(RATES.items())
+    assert list(registry.STATISTICS.items()) == list(STATISTICS.items())
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_equalized_odds_is_unknown_without_rows_of_either_label(label):
+    size = np.full((2, 2), 10.0)
+    counts = CellCounts(size, size / 2)
+    assert STATISTICS["equalized_odds"].value(counts) == 0
+    size[1, label] = 0
+    counts = CellCounts(size, np.array([[1.0, 2.0], [5.0, 5.0]]) * (size > 0))
+    assert np.isnan(STATISTICS["equalized_odds"].value(counts))
+
+
+# Many groups, and constraint objects
 
 
 @pytest.mark.parametrize("n_groups", [3, 5])

@@ -246,6 +246,31 @@ def test_a_useful_round_is_kept_before_a_useless_one():
     assert choose_round(gaps, np.array([0.05]), accuracy, 0.9) == (2, False, False)
 
 
+@pytest.mark.parametrize(
+    ("gaps", "max_gap", "constant"),
+    [
+        ([0.01, 0.02, 0.01], 0.05, 0.6),  # all within max_gap
+        ([0.01, 0.02, 0.01], 0.05, 0.9),  # none useful
+    ],
+)
+def test_of_equally_accurate_rounds_the_first_is_kept(gaps, max_gap, constant):
+    """Accuracies that differ in the last bit are equal."""
+    gaps, limit = np.array(gaps)[:, None], np.array([max_gap])
+    accuracy = np.array([0.7, 0.8, np.nextafter(0.8, 1)])
+    assert accuracy[2] > accuracy[1]
+    assert choose_round(gaps, limit, accuracy, constant).kept == 2
+    accuracy[2] += 1e-6
+    assert choose_round(gaps, limit, accuracy, constant).kept == 3
+
+
+def test_of_equally_near_rounds_the_first_is_kept():
+    accuracy = np.full(4, 0.8)
+    gaps = np.array([[0.3], [0.3], [0.2], [np.nextafter(0.2, 0)]])
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (3, False, True)
+    gaps[3] -= 1e-6
+    assert choose_round(gaps, np.array([0.05]), accuracy, 0.6) == (4, False, True)
+
+
 def test_a_warning_says_that_no_round_is_of_use():
     rng = np.random.default_rng(0)
     X, y, groups = rng.normal(size=(200, 1)), np.tile([1, 1, -1, 1], 50), np.arange(200) % 2
@@ -334,7 +359,9 @@ def test_the_model_has_the_kept_rounds_only():
 
 def test_a_warning_says_by_how_much_max_gap_is_missed():
     X, y, groups = unfair(500)
-    with pytest.warns(UserWarning, match=r"within max_gap=0; the nearest late one has 0\.\d+"):
+    with pytest.warns(
+        UserWarning, match=r"within max_gap=0; the model that comes nearest has a gap of 0\.\d+"
+    ):
         loop(max_gap=0.0, n_estimators=4, tilt_step=0.01).fit(X, y, sensitive_features=groups)
 
 

@@ -1,13 +1,15 @@
-"""The guides "add an engine", "add a constraint" and "add a loss", executed as they stand."""
+"""The guides, executed as they stand."""
 
 import re
 import warnings
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy.special import expit
 
+import oracles
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairnessReport, constraints
 from fairproj.boosting import losses
@@ -89,6 +91,36 @@ def test_add_a_loss(guide):
     recorded = np.exp(model.history_[model.history_.n_kept - 1].log_loss)
     assert np.mean(np.maximum(1 - y * margin, 1e-12) ** 2) == pytest.approx(recorded, rel=1e-9)
     assert np.allclose(model.predict_proba(data.data)[:, 1], expit(2 * margin))
+
+
+def test_fairboost(guide, capsys):
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    plt.close("all")
+    try:
+        names = guide("fairboost.md")
+        (figure,) = map(plt.figure, plt.get_fignums())
+        assert len(figure.axes) == 4
+    finally:
+        plt.close("all")
+    model, report = names["model"], names["report"]
+    assert model.certificate_.met
+    assert model.certificate_.gap <= 0.05 + 1e-9
+    positive = signs(names["y_test"], model)
+    predicted = signs(model.predict(names["X_test"]), model)
+    gaps = report.gaps.set_index("gap")["estimate"]
+    for statistic, gap in gaps.items():
+        groups = np.asarray(names["sex_test"])
+        assert gap == pytest.approx(oracles.gap(statistic, positive, predicted, groups))
+    assert len(gaps) == len(constraints.STATISTICS)
+    printed = capsys.readouterr().out
+    assert str(model.certificate_) in printed
+    assert str(report) in printed
+
+
+def signs(labels, model):
+    return np.where(np.asarray(labels) == model.classes_[1], 1, -1)
 
 
 def test_an_unknown_loss_is_refused():

@@ -8,13 +8,15 @@ import pandas as pd
 import pytest
 from fairlearn import metrics as fairlearn_metrics
 from scipy import stats
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conftest import make_sample
 from fairproj import FairnessReport, FairProjClassifier
+from fairproj.baselines import ThresholdOptimizer
 from fairproj.constraints import STATISTICS
+from fairproj.data.cells import CellCounts
 from fairproj.inference import exact_interval, gap_upper_bound
 from fairproj.inference.differences import Pair, difference_bound
 from fairproj.metrics import cell_counts
@@ -251,6 +253,65 @@ def test_groups_are_missing():
     model = FairProjClassifier(n_estimators=2).fit(X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="sensitive_features is missing, and the model names no"):
         FairnessReport.from_estimator(model, X, y)
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0000001])
+def test_weighted_rows_are_refused(weight):
+    y, predicted, groups = sample(0)
+    weights = np.where(np.arange(len(y)) == 7, weight, 1.0)
+    counts, names = cell_counts(y, predicted, groups, sample_weight=weights)[0], ["x", "y", "z"]
+    words = "the counts hold .*, which is not a whole number; exact intervals count rows"
+    with pytest.raises(ValueError, match=words):
+        FairnessReport.from_counts(counts, names)
+    with pytest.raises(ValueError, match=words):
+        gap_upper_bound(counts, "equal_opportunity", 0.95)
+
+
+def test_predictions_that_are_not_whole_are_refused():
+    size = np.full((2, 2), 20.0)
+    counts = CellCounts(size, size / 2 + [[0, 0], [0, 0.25]])
+    with pytest.raises(ValueError, match="the counts hold 10.25, which is not a whole number"):
+        gap_upper_bound(counts, "equal_opportunity", 0.95)
+
+
+class Search(ClassifierMixin, BaseEstimator):
+    """A fitted search; its ``predict`` takes X only."""
+
+    def __init__(self, best_estimator_):
+        self.best_estimator_ = best_estimator_
+        self.classes_ = best_estimator_.classes_
+
+    def predict(self, X):
+        return self.best_estimator_.predict(X)
+
+
+def test_a_classifier_that_needs_the_groups_to_predict():
+    X, y, groups = make_sample(600, n_groups=3)
+    groups = np.array(["a", "b", "c"])[groups]
+    model = ThresholdOptimizer().fit(X, y, sensitive_features=groups)
+    expected = report_of(y, model.predict(X, sensitive_features=groups), groups).rates
+    pipeline = make_pipeline(StandardScaler(), ThresholdOptimizer())
+    pipeline.fit(X, y, thresholdoptimizer__sensitive_features=groups)
+    scaled = pipeline[:-1].transform(X)
+    within = report_of(y, pipeline[-1].predict(scaled, sensitive_features=groups), groups).rates
+    for fitted, rates in ((model, expected), (pipeline, within), (Search(pipeline), within)):
+        report = FairnessReport.from_estimator(fitted, X, y, sensitive_features=groups)
+        pd.testing.assert_frame_equal(report.rates, rates)
+
+
+def test_a_randomised_classifier_gives_the_same_report_again():
+    class Randomised(ClassifierMixin, BaseEstimator):
+        classes_ = np.array([-1, 1])
+
+        def predict(self, X, random_state=None):
+            return np.random.default_rng(random_state).choice(self.classes_, len(X))
+
+    X, y, groups = make_sample(200)
+    one, again = (
+        FairnessReport.from_estimator(Randomised(), X, y, sensitive_features=groups).rates
+        for _ in range(2)
+    )
+    pd.testing.assert_frame_equal(one, again)
 
 
 def test_the_price_of_validity():

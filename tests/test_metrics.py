@@ -2,12 +2,13 @@
 
 import fairlearn.metrics as fairlearn
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score
 
-from fairproj import metrics
+from fairproj import FairProjClassifier, metrics
 from fairproj.constraints import RATES, STATISTICS, statistic_names
 
 
@@ -181,3 +182,22 @@ def test_bad_input(arguments, sentence):
     y, predicted, groups = arguments
     with pytest.raises(ValueError, match=sentence):
         metrics.equal_opportunity_difference(y, predicted, sensitive_features=groups)
+
+
+def test_a_gap_scorer_knows_the_estimators_positive_label():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=400), "g": rng.integers(0, 2, 400)})
+    y = (frame["x"] + frame["g"] + rng.normal(size=400) > 0.5).astype(int)
+    model = FairProjClassifier(sensitive_columns="g", n_estimators=5, pos_label=0).fit(frame, y)
+    by_label = {
+        label: -metrics.equal_opportunity_difference(
+            y, model.predict(frame), sensitive_features=frame["g"], pos_label=label
+        )
+        for label in (0, 1)
+    }
+    assert abs(by_label[0] - by_label[1]) > 0.01
+    scorer = metrics.make_gap_scorer("equal_opportunity", "g")
+    assert scorer(model, frame, y) == by_label[0]
+    assert metrics.make_gap_scorer("equal_opportunity", "g", pos_label=1)(model, frame, y) == (
+        by_label[1]
+    )

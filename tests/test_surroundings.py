@@ -7,17 +7,25 @@ import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+import oracles
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairProjClassifier, metrics
 from fairproj.datasets import load_german
 
 X, Y, GROUPS = make_sample(300)
+WEIGHT = np.random.default_rng(0).uniform(0.2, 3, len(Y))
+
+
+def by_fold(n_folds, fit, measure):
+    """``measure(model, test)`` for each of scikit-learn's folds, fitted by ``fit(train)``."""
+    splits = StratifiedKFold(n_folds).split(X, Y)
+    return [measure(fit(train), test) for train, test in splits]
 
 
 @pytest.fixture
@@ -58,7 +66,21 @@ def test_a_search_for_fairness_with_sensitive_columns():
     scorer = metrics.make_gap_scorer(metrics.equal_opportunity_difference, "sex")
     model = FairProjClassifier(n_estimators=10, sensitive_columns="sex")
     search = GridSearchCV(model, {"epsilon": [0.05, 0.3]}, scoring=scorer, cv=3).fit(frame, Y)
-    assert search.best_score_ <= 0
+
+    def fair_score(epsilon):
+        def fit(train):
+            return clone(model).set_params(epsilon=epsilon).fit(frame.iloc[train], Y[train])
+
+        def gap(fitted, test):
+            predicted = fitted.predict(frame.iloc[test])
+            return oracles.gap("equal_opportunity", Y[test], predicted, GROUPS[test])
+
+        return -np.mean(by_fold(3, fit, gap))
+
+    scores = [fair_score(0.05), fair_score(0.3)]
+    assert scores[0] != scores[1]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores)
+    assert search.best_score_ == pytest.approx(max(scores))
     expected = metrics.equal_opportunity_difference(
         Y, search.predict(frame), sensitive_features=frame["sex"]
     )
@@ -73,11 +95,22 @@ def test_cross_validation_with_routing(routing):
         sensitive_features=True, sample_weight=True
     )
     auc = get_scorer("roc_auc").set_score_request(sample_weight=False)
-    params = {"sensitive_features": GROUPS, "sample_weight": np.ones(len(Y))}
+    params = {"sensitive_features": GROUPS, "sample_weight": WEIGHT}
     scores = cross_validate(model, X, Y, params=params, scoring={"gap": gap, "auc": auc})
-    assert (scores["test_gap"] >= -1).all()
-    assert (scores["test_gap"] < 0).any()
-    assert (scores["test_auc"] > 0.5).all()
+
+    def fit(train):
+        return clone(model).fit(
+            X[train], Y[train], sensitive_features=GROUPS[train], sample_weight=WEIGHT[train]
+        )
+
+    def measure(fitted, test):
+        predicted = fitted.predict(X[test])
+        gap = oracles.gap("equal_opportunity", Y[test], predicted, GROUPS[test], WEIGHT[test])
+        return -gap, roc_auc_score(Y[test], fitted.decision_function(X[test]))
+
+    gaps, aucs = zip(*by_fold(5, fit, measure), strict=True)
+    np.testing.assert_allclose(scores["test_gap"], gaps)
+    np.testing.assert_allclose(scores["test_auc"], aucs)
 
 
 def test_grid_search_over_a_pipeline_with_routing(routing):
@@ -87,8 +120,25 @@ def test_grid_search_over_a_pipeline_with_routing(routing):
     search = GridSearchCV(
         pipeline, {"fairprojclassifier__epsilon": [0.02, 0.5]}, scoring=scorer, cv=3
     ).fit(X, Y, sensitive_features=GROUPS)
-    assert -1 < search.best_score_ < 0
-    assert len(set(search.cv_results_["mean_test_score"])) == 2
+
+    def score(epsilon):
+        def fit(train):
+            scaler = StandardScaler().fit(X[train])
+            fitted = clone(model).set_params(epsilon=epsilon)
+            fitted.fit(scaler.transform(X[train]), Y[train], sensitive_features=GROUPS[train])
+            return scaler, fitted
+
+        def gap(fitted, test):
+            scaler, classifier = fitted
+            predicted = classifier.predict(scaler.transform(X[test]))
+            return oracles.gap("demographic_parity", Y[test], predicted, GROUPS[test])
+
+        return -np.mean(by_fold(3, fit, gap))
+
+    scores = [score(0.02), score(0.5)]
+    assert scores[0] != scores[1]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores)
+    assert search.best_score_ == pytest.approx(max(scores))
 
 
 def validation_rows():

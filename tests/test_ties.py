@@ -148,6 +148,30 @@ def test_everyone_draws_the_line_at_the_same_margin(label, discrete):
     np.testing.assert_allclose(by_cell[int(label > 0)], correct)
 
 
+@pytest.mark.parametrize("votes", [{}, {"estimator": DecisionTreeClassifier(max_depth=1)}])
+def test_a_leaf_whose_classes_balance_predicts_the_first(votes):
+    """The weights are whole numbers that 32 bits cannot hold; their sums are exact."""
+    rng = np.random.default_rng(0)
+    balanced, positive = np.zeros((41, 1)), np.ones((60, 1))
+    X = np.concatenate([balanced, positive])
+    y = LABELS[[1] + [0] * 40 + [1] * 60]
+    for weight in rng.integers(2**30, 2**31, (8, 40)):
+        weight = np.concatenate([[weight.sum()], weight, np.full(60, 2**30)]).astype(float)
+        model = FairProjClassifier(None, n_estimators=1, **votes).fit(X, y, sample_weight=weight)
+        assert model.predict([[0], [1]]).tolist() == ["no", "yes"]
+        assert (model.decision_function([[0], [1]]) != 0).all()
+        weight[0] *= 1 + 1e-6  # more than rounding
+        model.fit(X, y, sample_weight=weight)
+        assert model.predict([[0], [1]]).tolist() == ["yes", "yes"]
+
+
+@pytest.mark.parametrize(("more", "expected"), [(1e-12, -1), (-1e-12, -1), (1e-8, 1), (-1e-8, -1)])
+def test_labels_of_equal_mass_have_the_negative_majority(more, expected):
+    y, weight = np.array([1.0, -1.0]), np.array([1 + more, 1.0])
+    loss = ExponentialLoss(y, weight, np.array([1, 0]), 2)
+    assert loss.majority() == expected
+
+
 def test_a_tie_does_not_falsify_a_certificate():
     """A tie on the correct side is a mistake, although its loss is a little below one."""
     y = np.ones(4)

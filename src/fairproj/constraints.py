@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _LABELS = {"all": [0, 1], "positive": [1], "negative": [0]}  # columns of CellCounts
+_OTHER_COLUMNS = ("count", "rows")  # of tables that have a column for each rate
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ class Statistic:
 
     def value(self, counts: CellCounts) -> float:
         """The gap; NaN where a group has no rows for one of the rates."""
-        return max(float(np.ptp(rate.values(counts))) for rate in self.rates)
+        # Python's max would pass a NaN over or not, depending on where it stands.
+        return float(np.max([np.ptp(rate.values(counts)) for rate in self.rates]))
 
 
 RATES: dict[str, Rate] = {
@@ -185,20 +187,49 @@ STATISTICS: dict[str, Statistic] = {
 
 
 def register_statistic(statistic: Statistic) -> None:
-    """Make a statistic and its rates available by name, everywhere that names are accepted."""
-    taken = {
-        name
-        for one in STATISTICS.values()
-        if one.name != statistic.name
-        for name in (one.name, *one.aliases)
-    }
-    clash = taken & {statistic.name, *statistic.aliases}
-    if clash:
-        raise ValueError(f"the name {min(clash)!r} is another statistic's; choose another")
-    for rate in statistic.rates:
-        if RATES.setdefault(rate.name, rate) != rate:
-            raise ValueError(f"the rate {rate.name!r} is known with another meaning; rename it")
+    """Make a statistic and its rates available by name, everywhere that names are accepted.
+
+    Registering the same statistic again changes nothing.
+
+    Parameters
+    ----------
+    statistic : Statistic
+        With at least one rate. Its names must not belong to another statistic, nor those of its
+        rates to other rates.
+    """
+    _check_names(statistic)
+    _check_rates(statistic)
+    RATES.update({rate.name: rate for rate in statistic.rates})
     STATISTICS[statistic.name] = statistic
+
+
+def _check_names(statistic: Statistic) -> None:
+    for name in (statistic.name, *statistic.aliases):
+        if not name.strip():
+            raise ValueError(f"a name or alias of {statistic} is empty; give it a name")
+        for other in STATISTICS.values():
+            if name in (other.name, *other.aliases) and other != statistic:
+                raise ValueError(
+                    f"the name {name!r} is taken by the statistic {other.name!r}, which is "
+                    "different; choose another name"
+                )
+
+
+def _check_rates(statistic: Statistic) -> None:
+    if not statistic.rates:
+        raise ValueError(f"the statistic {statistic.name!r} compares no rates; give at least one")
+    known = dict(RATES)
+    for rate in statistic.rates:
+        if not rate.name.strip() or rate.name in _OTHER_COLUMNS:
+            raise ValueError(
+                f"a rate cannot be named {rate.name!r}, since it is a column of tables that also "
+                f"have {listing(_OTHER_COLUMNS)}; choose another name"
+            )
+        if known.setdefault(rate.name, rate) != rate:
+            raise ValueError(
+                f"the rate {rate.name!r} is known with another meaning, {known[rate.name]}; "
+                "choose another name"
+            )
 
 
 def statistic_names() -> list[str]:
@@ -404,7 +435,4 @@ def find_constraint(constraints: Any) -> Any:
     try:
         return find_statistic(constraints, "constraints").constraint
     except ValueError as error:
-        raise ValueError(
-            f"{error}, a Constraint object, an array with a row of features for each row of X, "
-            "or None"
-        ) from None
+        raise ValueError(f"{error}, a Constraint object, or None for no constraint") from None

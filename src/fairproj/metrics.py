@@ -7,6 +7,7 @@ fairlearn's ``MetricFrame``: these functions fit into it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -234,7 +235,9 @@ equalized_odds_scorer = make_scorer(equalized_odds_difference, greater_is_better
 accuracy_parity_scorer = make_scorer(accuracy_difference, greater_is_better=False)
 
 
-def make_gap_scorer(metric: Any, sensitive_columns: Any) -> Callable[..., float]:
+def make_gap_scorer(
+    metric: Any, sensitive_columns: Any, *, pos_label: Any = None
+) -> Callable[..., float]:
     """A scorer that takes the groups from columns of X, where metadata routing is not used.
 
     Parameters
@@ -243,6 +246,8 @@ def make_gap_scorer(metric: Any, sensitive_columns: Any) -> Callable[..., float]
         The name of a statistic, or one of the differences of this module.
     sensitive_columns : str, int or sequence of them
         Columns of X that hold the sensitive features, as in `FairProjClassifier`.
+    pos_label : label, optional
+        The positive label; by default the estimator's ``pos_label``, or the larger in sort order.
 
     Returns
     -------
@@ -260,13 +265,15 @@ def make_gap_scorer(metric: Any, sensitive_columns: Any) -> Callable[..., float]
     ...     scoring=make_gap_scorer("equal_opportunity", "sex"),
     ... )
     """
-    name = find_statistic(metric, "metric").name if isinstance(metric, str) else None
+    difference = metric
+    if isinstance(metric, str):
+        difference = partial(gap_difference, statistic=find_statistic(metric, "metric").name)
 
     def scorer(estimator: Any, X: Any, y: Any) -> float:
         _, groups, *_ = split_sensitive_columns(X, sensitive_columns)
-        predicted = estimator.predict(X)
-        if name is not None:
-            return -gap_difference(y, predicted, sensitive_features=groups, statistic=name)
-        return -float(metric(y, predicted, sensitive_features=groups))
+        label = getattr(estimator, "pos_label", None) if pos_label is None else pos_label
+        return -float(
+            difference(y, estimator.predict(X), sensitive_features=groups, pos_label=label)
+        )
 
     return scorer

@@ -6,6 +6,8 @@ import numpy as np
 
 from fairproj.data.types import Array
 
+GAP_TIE = 1e-9  # a gap that exceeds its limit by no more than this counts as within it
+
 
 def log_bounds(
     edge_q: Array, edge_w: Array, fairness_cost: Array, tv: Array, learning_rate: float = 1.0

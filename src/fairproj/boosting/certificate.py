@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairproj.boosting.bounds import log_bounds, log_tilted_bound
+from fairproj.boosting.bounds import GAP_TIE, log_bounds, log_tilted_bound
 from fairproj.data.types import Array
 from fairproj.engines.base import TIE
 
@@ -22,13 +22,14 @@ FEASIBLE = 1e-9
 LARGEST = float(np.finfo(float).max)
 
 CAVEAT = (
-    "It speaks of the loss on the training rows and of the training weights. It says nothing about "
-    "how fair the predictions are, on these rows or on new ones: measure that."
+    "The certificate is about the loss on the training rows and about the training weights. It "
+    "says nothing about how fair the predictions are, on these rows or on new ones: measure that."
 )
 
 GAP_CAVEAT = (
-    "It speaks of the rows that were watched and trained on. The tilt and the number of rounds "
-    "were chosen on them, so the gap on new rows may be larger: see FairnessReport."
+    "The certificate is about the rows that were watched and trained on. The tilt, by which the "
+    "weights of groups are changed, and the number of rounds were chosen on them, so the gap on "
+    "new rows may be larger: see FairnessReport."
 )
 
 
@@ -225,6 +226,11 @@ class GapCertificate(_Statement):
         )
 
     @property
+    def within(self) -> bool:
+        """Whether `gap` is within `max_gap`; `met` also asks for a useful model."""
+        return self.gap <= self.max_gap + GAP_TIE
+
+    @property
     def shortfall(self) -> str:
         """What the model misses, in a sentence; empty where it misses nothing."""
         if self.met:
@@ -239,16 +245,18 @@ class GapCertificate(_Statement):
                 f"{self.watched_on}; the best has an accuracy of {self.accuracy:.3f}; {advice}"
             )
         return (
-            f"no useful round had a gap within max_gap={self.max_gap:g}; the nearest late one has "
-            f"{self.gap:.3f} on the {self.watched_on}, {self.gap - self.max_gap:.3f} too much, "
-            f"at an accuracy of {self.accuracy:.3f}; {advice}"
+            f"no useful round had a gap within max_gap={self.max_gap:g}; the model that comes "
+            f"nearest has a gap of {self.gap:.3f} on the {self.watched_on}, "
+            f"{self.gap - self.max_gap:.3f} too much, at an accuracy of {self.accuracy:.3f}; "
+            f"{advice}"
         )
 
     def rows(self) -> list[tuple[str, str]]:
         """What the certificate states, as pairs of a name and a sentence."""
         n = self.n_rounds
-        met = "within" if self.gap <= self.max_gap else "above"
-        gap = f"{self.gap:.4f} ({self.event}), {met} max_gap {self.max_gap:g}"
+        where = "within" if self.within else "above"
+        limit = f"{self.max_gap:g}" if self.max_gap < 1 else "of 1 or more, which allows any gap"
+        gap = f"{self.gap:.4f} ({self.event}), {where} max_gap {limit}"
         if not self.event:
             gap = "nothing was compared"
         return [
@@ -261,7 +269,10 @@ class GapCertificate(_Statement):
             ("Training error", f"{self.train_error:.4f}"),
             ("Tilted loss, exact", f"{self.tilted_loss:.4g}"),
             ("Bound on the tilted loss", _bound(self.bound_tilted)),
-            ("Cost of changing the tilt", f"{self.tilt_cost:.4f} in the logarithm, all in all"),
+            (
+                "Cost of changing the tilt",
+                f"{self.tilt_cost:+.4f} in the log loss, over all rounds",
+            ),
             ("Bound on the loss", _bound(self.bound_loss)),
             ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
             (

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairproj.boosting.bounds import GAP_TIE
 from fairproj.boosting.certificate import Certificate, GapCertificate, certify, certify_gap
 from fairproj.boosting.losses import Loss
 from fairproj.boosting.monitor import Monitor, WatchedRates
@@ -15,7 +16,7 @@ from fairproj.data.cells import CellCounts
 from fairproj.data.types import Array
 from fairproj.engines.base import Engine, Ensemble
 
-ROUNDING = 1e-9  # a constant model must not be more accurate than itself
+ROUNDING = 1e-9  # accuracies that differ by no more than this are equal
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def choose_round(gaps: Array, max_gap: Array, accuracy: Array, constant: float) 
     """
     excess = (gaps - max_gap).max(axis=1, initial=-np.inf)
     useful = accuracy > constant + ROUNDING
-    within = useful & (excess <= ROUNDING)
+    within = useful & (excess <= GAP_TIE)
     if within.any():
         return Choice(_first_best(np.where(within, accuracy, -1.0)) + 1, True)
     if not useful.any():

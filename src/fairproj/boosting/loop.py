@@ -54,7 +54,7 @@ def boost(
             fitted = engine.constant(loss.majority())
             errors = loss.errors(fitted.h)
             error = float(judge @ errors)
-        vote = learning_rate * loss.step(error)
+        vote = float(learning_rate * loss.step(errors, judge))
         loss.add(vote)
         observed = policy.observe(fitted, vote, loss)
         yield (
@@ -65,7 +65,7 @@ def boost(
                 kl=chosen.kl,
                 tv=chosen.tv,
                 vote=vote,
-                log_loss=loss.log_loss,
+                log_loss=float(loss.log_loss),
                 multipliers=tuple(chosen.multipliers.tolist()),
                 balance=tuple(chosen.balance.tolist()),
                 balance_q=tuple(chosen.balance_q.tolist()),

@@ -32,6 +32,8 @@ def vote(error: float) -> float:
 class Loss(Protocol):
     """The state of a loss during a run.
 
+    The mean loss is 1 at f = 0 and never below the training error: scale it so.
+
     Attributes
     ----------
     link_scale : float
@@ -61,8 +63,8 @@ class Loss(Protocol):
     def errors(self, h: NDArray[Any]) -> Array:
         """The mean of (1 - y h) / 2 within each cell, under q."""
 
-    def step(self, error: float) -> float:
-        """The vote of a learner of that error."""
+    def step(self, errors: Array, mass: Array) -> float:
+        """The vote of a learner with these errors by cell, where the cells have these masses."""
 
     def add(self, vote: float) -> None:
         """Go from f to f + vote h, for the h of the last call of `errors`."""
@@ -144,8 +146,8 @@ class ExponentialLoss:
     def log_cell_losses(self) -> Array:
         return self.log_mass + self.log_loss
 
-    def step(self, error: float) -> float:
-        return vote(error)
+    def step(self, errors: Array, mass: Array) -> float:
+        return vote(float(mass @ errors))
 
     def _renew(self) -> None:
         """Bring the cells' totals near one, with relative weights computed from the margin."""

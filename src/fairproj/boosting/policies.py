@@ -118,7 +118,7 @@ class ClosedLoop:
             rates=tuple(None if np.isnan(rate) else rate for rate in rates.ravel().tolist()),
             tilt=tuple(self._mu.ravel().tolist()),
             least_log_tilt=float(self._log_b.min()),
-            train_error=loss.train_error(),
+            train_error=float(loss.train_error()),
             gaps=tuple(gaps(rates).tolist()),
         )
         self._rounds += 1

@@ -225,7 +225,7 @@ def check_slack(slack: Any, names: Sequence[str], parameter: str) -> Array:
     ``parameter`` is what the user calls it: epsilon or max_gap.
     """
     try:
-        if isinstance(slack, str | bool):
+        if slack is None or isinstance(slack, str | bool):
             raise TypeError
         values = np.asarray(slack, dtype=float)
     except (TypeError, ValueError):
@@ -235,10 +235,8 @@ def check_slack(slack: Any, names: Sequence[str], parameter: str) -> Array:
     if np.isnan(values).any() or (values < 0).any():
         raise ValueError(f"{parameter} must be zero or more, got {slack!r}")
     if values.ndim > 1 or (values.ndim == 1 and len(values) != len(names)):
-        raise ValueError(
-            f"{parameter} must be one number, or one for each of the {len(names)} constraints "
-            f"({listing(names)}); got {values.size} numbers"
-        )
+        each = f", or one for each of {listing(names)}" if len(names) > 1 else ""
+        raise ValueError(f"{parameter} must be one number{each}; got {values.size} numbers")
     return np.broadcast_to(values, (len(names),)).copy()
 
 

@@ -22,6 +22,7 @@ from fairproj.data.checks import (
 )
 from fairproj.data.columns import take_rows
 from fairproj.data.encoder import FeatureEncoder
+from fairproj.data.reduction import LocalReduction, Reduction
 from fairproj.data.types import Array, Codes
 
 
@@ -43,6 +44,8 @@ class Sample:
         Which class the constraints call positive.
     encoder : FeatureEncoder, optional
         What made the matrix, where X is one.
+    reduction : Reduction
+        Adds up over workers, where each holds some of the rows.
     cache : dict
         What engines keep with these rows, such as binned data.
     """
@@ -54,6 +57,7 @@ class Sample:
     groups: Groups
     positive_class: int
     encoder: FeatureEncoder | None = None
+    reduction: Reduction = field(default=LocalReduction(), repr=False)
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
@@ -61,7 +65,7 @@ class Sample:
 
     @cached_property
     def cells(self) -> Cells:
-        return Cells.of(self.y, self.groups, self.classes, self.positive_class)
+        return Cells.of(self.y, self.groups, self.classes, self.positive_class, self.reduction)
 
     @property
     def labels(self) -> NDArray[Any]:

@@ -31,14 +31,19 @@ from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
 from fairproj.engines.base import settle_ties
 from fairproj.io.progress import RoundProgress
 
-TREE_PARAMETERS = {"max_depth": None, "max_leaf_nodes": None, "min_weight_fraction_leaf": 0.0}
+TREE_PARAMETERS: dict[str, Any] = {
+    "max_depth": None,
+    "max_leaf_nodes": None,
+    "min_weight_fraction_leaf": 0.0,
+}
+ENCODING_PARAMETERS: dict[str, Any] = {"max_bins": 255, "categorical_features": "from_dtype"}
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
     "constraints": "no_validation",
     "engine": [str],
     "estimator": [HasMethods(["fit", "predict"]), None],
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
-    "learning_rate": [Interval(Real, 0, 1, closed="right")],
+    "learning_rate": [Interval(Real, 1e-6, 1, closed="both")],  # below, every margin is a tie
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "max_leaf_nodes": [Interval(Integral, 2, 131072, closed="both"), None],
     "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="left")],
@@ -143,10 +148,11 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be a number of threads, -1 or None; got 0")
         kind = self._kind
+        defaults = TREE_PARAMETERS if kind.encodes else {**TREE_PARAMETERS, **ENCODING_PARAMETERS}
         ignored = [
             name
-            for name, default in TREE_PARAMETERS.items()
-            if getattr(self, name) != default and name not in kind.parameters
+            for name, default in defaults.items()
+            if name not in kind.parameters and not np.array_equal(getattr(self, name), default)
         ]
         if not ignored:
             return
@@ -155,7 +161,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"engine={kind.name!r} does not use {names}; leave them out")
         raise ValueError(
             f"estimator={type(self.estimator).__name__} takes the place of the built-in trees, "
-            f"so {names} would be ignored; set the size on the estimator"
+            f"so {names} would be ignored; leave them out, or set them on the estimator"
         )
 
     @property

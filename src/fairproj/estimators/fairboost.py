@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 from sklearn.base import _fit_context
@@ -27,8 +27,8 @@ class FairBoostClassifier(BoostedClassifier):
 
     Each round measures the rates of the ensemble's predictions by group and tilts the weights of
     the next round against the gap (a closed loop). Of all rounds within ``max_gap`` the most
-    accurate is kept; a warning says so where no useful round is. What holds on new rows, a
-    `FairnessReport` tells.
+    accurate is kept; a warning says so where there is no useful one. A `FairnessReport` on
+    held-out rows tells what holds for new rows.
 
     Parameters
     ----------
@@ -233,6 +233,7 @@ class FairBoostClassifier(BoostedClassifier):
             index.index,
             len(index.features),
             discrete=self.votes == "discrete",
+            reduction=sample.reduction,
         )
         monitor = make_monitor(watched, sample, held_out)
         engine = self._kind.bind(self._settings(), sample, held_out)
@@ -263,7 +264,7 @@ class FairBoostClassifier(BoostedClassifier):
         if X_val is None:
             if self.validation_fraction is None:
                 return sample, None
-            return split_sample(sample, self.validation_fraction, self.random_state)
+            return self._split(sample, self.validation_fraction)
         if self.validation_fraction is not None:
             raise ValueError(
                 "X_val and validation_fraction both say which rows to watch; leave one of them out"
@@ -272,6 +273,20 @@ class FairBoostClassifier(BoostedClassifier):
             missing = "y_val" if y_val is None else "sensitive_features_val"
             raise ValueError(f"X_val is given without {missing}; pass it too")
         return sample, self._validation_sample(sample, validation)
+
+    def _split(self, sample: Sample, fraction: float) -> tuple[Sample, Sample]:
+        """Training rows and rows held out.
+
+        Fits on the same rows with the same number as seed share the split, and so what is binned.
+        Only the last split is kept.
+        """
+        if not isinstance(self.random_state, Integral):
+            return split_sample(sample, fraction, self.random_state)
+        key = fraction, int(self.random_state)
+        if sample.cache.get("split", (None,))[0] != key:
+            sample.cache["split"] = key, split_sample(sample, fraction, self.random_state)
+        parts: tuple[Sample, Sample] = sample.cache["split"][1]
+        return parts
 
     def _validation_sample(self, training: Sample, validation: tuple[Any, ...]) -> Sample:
         X, y, groups, weight = validation

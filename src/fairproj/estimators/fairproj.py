@@ -34,8 +34,8 @@ class FairProjClassifier(BoostedClassifier):
     constraints : str, Constraint, array of shape (n_rows, n_constraints) or None
         What must balance: ``"demographic_parity"``, ``"equal_opportunity"`` (the same as
         ``"true_positive_rate_parity"``), ``"false_positive_rate_parity"``, ``"equalized_odds"``,
-        ``"accuracy_parity"``; an object of `fairproj.constraints`; an array of features g; or None
-        for plain AdaBoost.
+        ``"accuracy_parity"`` (of training weights the same as demographic parity); an object of
+        `fairproj.constraints`; an array of features g; or None for plain AdaBoost.
     epsilon : float or sequence of float, default=0.1
         The largest difference between the masses of two groups under the training weights, one
         number or one for each constraint. From 1 on the named constraints bind nothing.
@@ -216,6 +216,7 @@ class FairProjClassifier(BoostedClassifier):
             len(moments.features),
             margin=None if before is None else before.margin(sample.X),
             discrete=self.votes == "discrete",
+            reduction=sample.reduction,
         )
         facts = RunFacts.of(
             sample,

@@ -1,11 +1,12 @@
 """Bounds for the difference of two probabilities that hold at any sample size.
 
 Two independent counts, x_a of n_a rows and x_b of n_b. The bound inverts a test, as Buehler's
-(1957): of all outcomes, those that speak for a difference no larger than the one seen does are
+(1957). Let T rank outcomes by how large a difference they indicate. The outcomes that rank no
+higher than the one observed are
 
     R = {(i, j) : T(i, j) <= T(x_a, x_b)},
 
-and a difference D is refuted where R is improbable whatever the rates are that differ by it:
+and a difference D is refuted if R is improbable for all rates that differ by D:
 
     p(D) = sup_{p_b in C} P(R; p_b + D, p_b) + gamma  <=  1 - confidence.
 
@@ -19,7 +20,7 @@ confidence below a half the two limits change places, and the same holds of the 
 Therefore P(R) falls with p_a and rises with p_b. So the supremum over a short interval of p_b is
 bounded by p_a at its lower and p_b at its upper end; R has for every i a least j, which rises with
 i, so that a block of neighbouring i may be counted with the least j of its first; and p(D) falls
-with D. All rounding is upwards: nothing is left to a grid being fine enough.
+with D. All rounding is upwards, so the bound holds however coarse the grid is.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ has not seen the rows.
 from __future__ import annotations
 
 import html
+import inspect
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +76,8 @@ class FairnessReport:
         Parameters
         ----------
         estimator : classifier
-            Any fitted classifier, also a pipeline or a search.
+            Any fitted classifier, also a pipeline or a search. One whose ``predict`` takes
+            ``sensitive_features`` is given them.
         X, y : array-like
             Rows that it has not seen, and their labels.
         sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
@@ -102,10 +105,11 @@ class FairnessReport:
         >>> report.rates.query("rate == 'true_positive_rate'")[["group", "n"]].values.tolist()
         [['female', 50], ['male', 125]]
         """
+        sensitive_features = find_sensitive_features(estimator, X, sensitive_features)
         return cls.from_predictions(
             y,
-            estimator.predict(X),
-            sensitive_features=find_sensitive_features(estimator, X, sensitive_features),
+            predict_labels(estimator, X, sensitive_features),
+            sensitive_features=sensitive_features,
             pos_label=positive_label(estimator) if pos_label is None else pos_label,
             confidence=confidence,
         )
@@ -156,8 +160,22 @@ class FairnessReport:
     def from_counts(
         cls, counts: CellCounts, group_names: list[str], *, confidence: float = 0.95
     ) -> FairnessReport:
-        """Report on rows that were counted by group and label."""
+        """Report on rows that were counted by group and label.
+
+        Parameters
+        ----------
+        counts : CellCounts
+            Numbers of rows; weights are refused.
+        group_names : list of str
+        confidence : float, default=0.95
+            Of every interval by itself.
+
+        Returns
+        -------
+        FairnessReport
+        """
         check_confidence(confidence)
+        _check_whole(counts)
         if len(group_names) < 2:
             raise ValueError(
                 f"sensitive_features holds one group only ({group_names[0]}); a gap needs two"
@@ -243,11 +261,42 @@ def gap_upper_bound(counts: CellCounts, statistic: str | Statistic, confidence: 
     be anything.
     """
     check_confidence(confidence)
+    _check_whole(counts)
     if isinstance(statistic, str):
         statistic = find_statistic(statistic)
     return max(
         largest_difference_bound(*rate.counts(counts), confidence) for rate in statistic.rates
     )
+
+
+def _check_whole(counts: CellCounts) -> None:
+    cells = np.concatenate([counts.size.ravel(), counts.predicted.ravel()])
+    broken = cells[cells != np.round(cells)]
+    if len(broken):
+        raise ValueError(
+            f"the counts hold {broken[0]:g}, which is not a whole number; exact intervals count "
+            "rows, so count each row once, without sample_weight"
+        )
+
+
+def predict_labels(estimator: Any, X: Any, sensitive_features: Any) -> Any:
+    """The predictions of a classifier whose ``predict`` may need the groups, or a seed.
+
+    Group-specific thresholds need the groups; randomised classifiers draw with the seed 0.
+    """
+    while hasattr(estimator, "best_estimator_"):  # a search's predict takes X only
+        estimator = estimator.best_estimator_
+    offered = {"sensitive_features": sensitive_features, "random_state": 0}
+    taken = _predict_parameters(estimator)
+    arguments = {name: value for name, value in offered.items() if name in taken}
+    return estimator.predict(X, **arguments)
+
+
+def _predict_parameters(estimator: Any) -> Collection[str]:
+    """The parameters of ``predict``; those of a pipeline go to its last step."""
+    if isinstance(estimator, Pipeline):
+        return _predict_parameters(estimator.steps[-1][1])
+    return inspect.signature(estimator.predict).parameters
 
 
 def innermost(model: Any) -> Any:

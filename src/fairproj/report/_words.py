@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairproj.boosting.certificate import Certificate, GapCertificate
-from fairproj.constraints import STATISTICS, Constraint, find_statistic
+from fairproj.constraints import STATISTICS, Constraint, find_statistic, statistic_names
 from fairproj.report._content import Content
 
 _MOST_NAMES = 8  # of groups in a sentence
@@ -16,7 +16,9 @@ def constraint(constraints: Any) -> str:
     if constraints is None:
         return "none"
     if isinstance(constraints, str):
-        return find_statistic(constraints).title
+        # The model may come from a session in which an own statistic was registered.
+        known = constraints in statistic_names()
+        return find_statistic(constraints).title if known else constraints.replace("_", " ")
     if isinstance(constraints, Constraint):
         for statistic in STATISTICS.values():
             if statistic.constraint == constraints:
@@ -209,7 +211,7 @@ def _gap_kept(certificate: GapCertificate) -> str:
         digits = _digits(limit, gap)
         text += (
             f" On the {certificate.watched_on}, the gap in {certificate.event} is "
-            f"{points(gap, digits)}, {'within' if gap <= limit else 'above'} the largest gap "
+            f"{points(gap, digits)}, {'within' if certificate.within else 'above'} the largest gap "
             f"allowed, {points(limit, digits)}."
         )
     return f"{text} But {certificate.shortfall}." if certificate.shortfall else text

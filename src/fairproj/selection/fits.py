@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -55,11 +55,48 @@ def find_parameter(estimator: Any, name: str | None) -> str:
 
 
 def list_values(values: Any) -> list[Any]:
-    """The values to try, each once, in their order."""
-    listed = list(dict.fromkeys(np.ravel(values).tolist()))
+    """The values to try, each once, in their order: numbers or sequences of numbers."""
+    values = _without_arrays(values)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        values = [values]
+    listed: dict[Any, Any] = {}
+    for value in map(_without_arrays, values):
+        if not _is_value(value):
+            raise ValueError(
+                f"param_values holds {value!r}, which is neither a number nor a sequence of "
+                "numbers; give numbers, or for each candidate one number for each constraint"
+            )
+        listed.setdefault(hashable(value), value)
     if not listed:
         raise ValueError("param_values is empty; give at least one value to try")
-    return listed
+    return list(listed.values())
+
+
+def _without_arrays(values: Any) -> Any:
+    """Numbers and lists in place of NumPy's scalars, arrays and pandas' series."""
+    return values.tolist() if hasattr(values, "tolist") else values
+
+
+def _is_value(value: Any) -> bool:
+    if isinstance(value, Sequence):
+        return len(value) > 0 and all(map(_is_number, value))
+    return _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not np.isnan(float(value))
+
+
+def hashable(value: Any) -> Any:
+    """A value to try as a key: a number, or a tuple in place of another sequence."""
+    return value if isinstance(value, Real) else tuple(value)
+
+
+def format_value(value: Any) -> str:
+    """A value to try as text, such as 0.1 or [0.1, 0.2]."""
+    if isinstance(value, Real):
+        return f"{float(value):g}"
+    return f"[{', '.join(map(format_value, value))}]"
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn import metrics as sklearn_metrics
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import Parallel
 
 from fairproj.constraints import STATISTICS, find_statistic
 from fairproj.data.user_warning import warn_user
+from fairproj.inference.report import innermost
 from fairproj.io.figures import new_axes
 from fairproj.io.progress import time_bar
 from fairproj.selection.fits import (
@@ -26,9 +27,11 @@ from fairproj.selection.fits import (
     SearchData,
     Split,
     find_parameter,
+    hashable,
     list_values,
     make_splits,
 )
+from fairproj.selection.workers import delayed
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
 _LOWER_IS_BETTER = ("log_loss",)
@@ -41,10 +44,11 @@ class Frontier:
     Attributes
     ----------
     fits : DataFrame
-        One row for each fit: the parameter, ``fold``, the scores ``accuracy``,
-        ``balanced_accuracy``, ``roc_auc`` and ``log_loss`` (NaN without ``predict_proba``), every
-        gap of `fairproj.constraints.STATISTICS`, ``met`` (1 where a `FairBoostClassifier` met its
-        target on the rows it watched, 0 where not, NaN for other models), and ``seconds``.
+        One row for each fit: the parameter (a tuple where it is a sequence), ``fold``, the scores
+        ``accuracy``, ``balanced_accuracy``, ``roc_auc`` and ``log_loss`` (NaN without
+        ``predict_proba``), every gap of `fairproj.constraints.STATISTICS`, ``met`` (1 where a
+        `FairBoostClassifier` met its target on the rows it watched, 0 where not, NaN for other
+        models), and ``seconds``.
     parameter : str
     name : str
         What to call the estimator.
@@ -56,8 +60,11 @@ class Frontier:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row for each value: means over the folds, and standard errors as ``..._se``."""
-        grouped = self.fits.drop(columns="fold").groupby(self.parameter, dropna=False)
+        """One row for each value: means over the folds, and standard errors as ``..._se``.
+
+        The values are in the order of `fits`.
+        """
+        grouped = self.fits.drop(columns="fold").groupby(self.parameter, sort=False, dropna=False)
         errors: pd.DataFrame = grouped.sem().add_suffix("_se")
         return grouped.mean().join(errors).reset_index()
 
@@ -78,6 +85,7 @@ class Frontier:
         gap = find_statistic(gap, "gap").name
         if score not in SCORES:
             raise ValueError(f"score={score!r} is unknown; use one of {', '.join(SCORES)}")
+        self._check_columns(gap, score)
         sign = -1.0 if score in _LOWER_IS_BETTER else 1.0
         gaps, scores = self.frame[gap].to_numpy(), sign * self.frame[score].to_numpy()
         known = ~np.isnan(gaps) & ~np.isnan(scores)
@@ -87,6 +95,14 @@ class Frontier:
         as_good = (gains[0] >= -TIE) & (gains[1] >= -TIE)
         better = (gains[0] > TIE) | (gains[1] > TIE)
         return np.asarray(known & ~(as_good & better).any(axis=1))
+
+    def _check_columns(self, *names: str) -> None:
+        for name in names:
+            if name not in self.fits:
+                raise ValueError(
+                    f"the fits of {self.name} have no column {name!r}; make the frontier again "
+                    "after registering the statistic, or choose another column"
+                )
 
     def plot(
         self,
@@ -156,8 +172,8 @@ def fairness_frontier(
         without them, and its gaps are measured all the same.
     X, y, sensitive_features : as for ``FairBoostClassifier.fit``
         The sensitive features may be left out if the estimator names ``sensitive_columns`` of X.
-    param_values : float or sequence of float
-        The values to try.
+    param_values : float or sequence
+        The values to try: numbers, or sequences with a number for each constraint.
     param_name : str, optional
         The parameter that takes these values; by default ``max_gap`` or ``epsilon``, whichever the
         estimator has.
@@ -200,8 +216,8 @@ def fairness_frontier(
         if not rows:
             raise KeyboardInterrupt
         warn_user(f"interrupted: the frontier has {len(rows)} of {total} fits")
-    fits = pd.DataFrame(rows).sort_values([parameter, "fold"], ignore_index=True)
-    return Frontier(fits, parameter, name or type(estimator).__name__)
+    rows.sort(key=lambda row: (np.atleast_1d(row[parameter]).tolist(), row["fold"]))
+    return Frontier(pd.DataFrame(rows), parameter, name or type(estimator).__name__)
 
 
 def _fit_folds(
@@ -247,8 +263,8 @@ def _fit_fold(
                 start = time.perf_counter()
                 fit = fold.fit(**{parameter: value})
                 seconds = time.perf_counter() - start
-                row = {parameter: value, "fold": number, **_measure(fit), "seconds": seconds}
-                rows.append(row)
+                row = {parameter: hashable(value), "fold": number, **_measure(fit)}
+                rows.append(row | {"seconds": seconds})
         except KeyboardInterrupt:
             return rows, True
     return rows, False
@@ -267,5 +283,5 @@ def _measure(fit: FoldFit) -> dict[str, float]:
         scores["roc_auc"] = sklearn_metrics.roc_auc_score(fit.actual, probability)
         scores["log_loss"] = sklearn_metrics.log_loss(fit.actual, probability)
     gaps = {name: statistic.value(fit.counts) for name, statistic in STATISTICS.items()}
-    met = float(getattr(getattr(fit.model, "certificate_", None), "met", np.nan))
+    met = float(getattr(getattr(innermost(fit.model), "certificate_", None), "met", np.nan))
     return {**scores, **gaps, "met": met}

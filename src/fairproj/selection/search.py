@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from fairproj.constraints import Statistic, find_statistic
@@ -38,10 +38,12 @@ from fairproj.selection.fits import (
     SearchData,
     Split,
     find_parameter,
+    format_value,
     list_values,
     make_splits,
 )
 from fairproj.selection.splits import check_parts
+from fairproj.selection.workers import delayed
 
 # Values to try by default: of a parameter named max_gap in multiples of the target, and of epsilon.
 _TIMES_MAX_GAP = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
@@ -101,9 +103,9 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
     param_name : str, optional
         The parameter to vary, such as ``"fairboostclassifier__max_gap"`` in a pipeline; by default
         ``max_gap`` or ``epsilon``, whichever the estimator has.
-    param_values : float or sequence of float, optional
-        The values to try; by default multiples of ``max_gap`` for a parameter of that name, and
-        0.01 to 0.3 for ``epsilon``.
+    param_values : float or sequence, optional
+        The values to try: numbers, or sequences with a number for each constraint. By default
+        multiples of ``max_gap`` for a parameter of that name, and 0.01 to 0.3 for ``epsilon``.
     scoring : str or callable, default="accuracy"
         As in scikit-learn; more is better. A function is called with ``sample_weight`` if there are
         weights.
@@ -395,17 +397,18 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
 
     def _reason(self, results: dict[str, Any], best: int) -> str:
         ((name, value),) = results["params"][best].items()
+        candidate = f"{name}={format_value(value)}"
         bound, score = results["gap_bound"][best], results["mean_test_score"][best]
         measured = f"{_BOUNDS[self.selection_rule]} {bound:.3f}, score {score:.3f}"
         meets = results["meets_gap"]
         if meets.any():
             return (
-                f"{name}={value:g}: the best score of the {meets.sum()} of {len(meets)} candidates "
+                f"{candidate}: the best score of the {meets.sum()} of {len(meets)} candidates "
                 f"that meet max_gap={self.max_gap:g} ({measured})"
             )
         reason = (
             f"none of {len(meets)} candidates meets max_gap={self.max_gap:g}; the nearest is "
-            f"{name}={value:g} ({measured})"
+            f"{candidate} ({measured})"
         )
         if bound > self.max_gap + TIE:
             return reason
@@ -502,8 +505,8 @@ class _Measure:
         score = fit.score(self.scoring)
         if np.isnan(score):
             raise ValueError(
-                f"scoring={self.scoring!r} is not a number at {self.parameter}={value:g}; use "
-                "another score"
+                f"scoring={self.scoring!r} is not a number at "
+                f"{self.parameter}={format_value(value)}; use another score"
             )
         return score
 
@@ -568,7 +571,7 @@ def _summarize(parameter: str, values: list[Any], table: dict[str, Array]) -> di
     results: dict[str, Any] = {}
     for name in ("fit_time", "score_time"):
         results |= _mean_and_std(name, table[name])
-    results[f"param_{parameter}"] = np.ma.array(values, mask=False)
+    results[f"param_{parameter}"] = np.ma.array(_as_column(values), mask=False)
     results["params"] = [{parameter: value} for value in values]
     for name, sign in (("test_score", -1), ("test_gap", 1)):
         results |= {f"split{i}_{name}": row for i, row in enumerate(table[name])}
@@ -576,6 +579,16 @@ def _summarize(parameter: str, values: list[Any], table: dict[str, Array]) -> di
         ranks = rankdata(sign * np.round(results[f"mean_{name}"] / TIE), method="min")
         results[f"rank_{name}"] = ranks.astype(np.int32)
     return results
+
+
+def _as_column(values: list[Any]) -> NDArray[Any]:
+    """The values as an array of one dimension, also where they are sequences."""
+    if all(isinstance(value, Real) for value in values):
+        return np.array(values)
+    column = np.empty(len(values), dtype=object)
+    for position, value in enumerate(values):
+        column[position] = value
+    return column
 
 
 def _mean_and_std(name: str, values: Array) -> dict[str, Array]:

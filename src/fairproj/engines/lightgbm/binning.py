@@ -28,7 +28,7 @@ def bin_rows(
 
     Three properties of LightGBM need care. It splits its budget of bins between negative and
     positive values by their counts, and so may merge values of a column with far fewer values than
-    bins: a column of at most ``max_bin`` values gets a budget without end. It drops the rarest
+    bins: a column of at most ``max_bin`` values gets an unlimited budget. It drops the rarest
     category of a column without missing values if that is rarer than 1 %: a last row without any
     category, and without weight, keeps it. It looks at 200,000 rows only: at all of them, where
     something rare matters.

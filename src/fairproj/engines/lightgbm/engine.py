@@ -54,17 +54,13 @@ class LightGBMTrees:
         params = tree_parameters(settings, sample.X)
         categories = {} if sample.encoder is None else sample.encoder.categories
 
-        def binned() -> lgb.Dataset:
+        # Fits on the same rows share what is binned, with the held-out rows it was binned with.
+        key = ("lightgbm", settings.max_bins, params["num_threads"])
+        binned_with, dataset = sample.cache.get(key, (None, None))
+        if dataset is None or binned_with is not held_out:
             rows = None if held_out is None else held_out.X
-            return bin_rows(sample.X, params, sorted(categories), settings.feature_names, rows)
-
-        if held_out is None:  # fits on the same rows share what is binned
-            key = ("lightgbm", settings.max_bins, params["num_threads"])
-            if key not in sample.cache:
-                sample.cache[key] = binned()
-            dataset = sample.cache[key]
-        else:
-            dataset = binned()
+            dataset = bin_rows(sample.X, params, sorted(categories), settings.feature_names, rows)
+            sample.cache[key] = held_out, dataset
         n_held_out = 0 if held_out is None else len(held_out)
         return TreeEngine(
             dataset, params, len(sample), n_held_out, settings.votes, categories, before
@@ -81,7 +77,7 @@ class TreeEngine:
     Parameters
     ----------
     dataset : lightgbm.Dataset
-        The training rows, then those held out, then a row that may stand there for LightGBM's sake.
+        The training rows, then those held out, then possibly a row that `bin_rows` adds.
     params : dict
         LightGBM's parameters.
     n_rows, n_held_out : int
@@ -120,7 +116,7 @@ class TreeEngine:
 
     def fit(self, targets: Targets) -> Fitted:
         if not self._splits:
-            return self.constant(float(-targets.gradient.sum()))
+            return self.constant(_newton_step(targets))
         n_rows = self._n_rows
 
         # Costs of mean one: LightGBM's own thresholds are made for that scale.
@@ -132,7 +128,7 @@ class TreeEngine:
 
         self._chunks(part)
         if self._booster.update(fobj=lambda score, data: (self._gradient, self._hessian)):
-            return self.constant(float(-targets.gradient.sum()))
+            return self.constant(_newton_step(targets))
         h = leaf_to_h(np.zeros(len(self._score)), self._votes)
 
         def read_score(score: Array, data: lgb.Dataset) -> tuple[str, float, bool]:
@@ -153,8 +149,8 @@ class TreeEngine:
         return self._fitted(TreeLearner(self._booster.num_trees() - 1), h)
 
     def constant(self, h: float) -> Fitted:
-        said = leaf_to_h(np.full(len(self._score), h), self._votes)
-        return self._fitted(TreeLearner(None, h), said)
+        everywhere = leaf_to_h(np.full(len(self._score), h), self._votes)
+        return self._fitted(TreeLearner(None, h), everywhere)
 
     def _fitted(self, learner: TreeLearner, h: NDArray[Any]) -> Fitted:
         held_out = h[self._n_rows :] if self._n_held_out else None
@@ -178,6 +174,11 @@ class TreeEngine:
         earlier = [] if self._before is None else self._before.votes
         assembled = native.assemble(text, trees, self._categories, link_scale)
         return TreeEnsemble(assembled, [*earlier, *votes], link_scale)
+
+
+def _newton_step(targets: Targets) -> float:
+    """The value of a tree of one leaf: with gradient -w y and Hessian w, the weighted mean of y."""
+    return float(-targets.gradient.sum() / targets.hessian.sum())
 
 
 def leaf_to_h(value: Array, votes: str) -> NDArray[Any]:
