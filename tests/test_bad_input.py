@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairProjClassifier
@@ -435,8 +436,16 @@ TABLE = {
     ),
     "gaps for other rates": (
         lambda: fit(FairBoostClassifier("equalized_odds", [0.1, 0.1, 0.1])),
-        r"max_gap must be one number, or one for each of the 2 constraints \('true positive rate', "
-        r"'false positive rate'\); got 3 numbers",
+        "max_gap must be one number, or one for each of 'true positive rate', "
+        "'false positive rate'; got 3 numbers",
+    ),
+    "no gap": (
+        lambda: fit(FairBoostClassifier(max_gap=None)),
+        "max_gap must be a number or a sequence of numbers, got None",
+    ),
+    "parameters of the encoding with an estimator": (
+        lambda: fit(FairProjClassifier(estimator=DecisionTreeClassifier(), max_bins=10)),
+        "takes the place of the built-in trees, so max_bins would be ignored",
     ),
     "unknown loss": (
         lambda: fit(FairBoostClassifier(loss="hinge")),

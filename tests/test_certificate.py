@@ -1,7 +1,7 @@
 """Every statement of a certificate, recomputed from the model's own predictions by plain NumPy."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 import oracles
 from conftest import make_sample
-from fairproj import FairProjClassifier, History
+from fairproj import FairProjClassifier, GapCertificate, History
 from fairproj.boosting.bounds import log_bounds
 from fairproj.constraints import statistic_names
 from fairproj.io.records import from_json, to_json
+from fairproj.report import certificate_words
 
 
 def features_by_hand(name, y, groups):
@@ -223,3 +224,25 @@ def test_history_as_table_and_json():
     assert from_json(to_json(history), History) == history
     assert history.limits == (0.15, 0.2)
     assert "7 rounds" in repr(history)
+
+
+def test_a_gap_at_its_limit_is_within_it():
+    """0.8 - 0.75 is 0.05000000000000004: model, certificate and its words must agree."""
+    certificate = GapCertificate(
+        **{
+            **dict.fromkeys((f.name for f in fields(GapCertificate)), 1),
+            "event": "true positive rate",
+            "gap": 0.8 - 0.75,
+            "max_gap": 0.05,
+            "met": True,
+            "stop": "",
+            "watched_on": "training rows",
+        }
+    )
+    assert certificate.gap > certificate.max_gap
+    assert certificate.within
+    assert "within max_gap 0.05" in str(certificate)
+    assert "within the largest gap allowed" in " ".join(certificate_words(certificate))
+    above = replace(certificate, gap=0.0501, met=False)
+    assert not above.within
+    assert "above max_gap 0.05" in str(above)

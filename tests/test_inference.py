@@ -270,7 +270,7 @@ def test_weighted_rows_are_refused(weight):
 def test_predictions_that_are_not_whole_are_refused():
     size = np.full((2, 2), 20.0)
     counts = CellCounts(size, size / 2 + [[0, 0], [0, 0.25]])
-    with pytest.raises(ValueError, match="the counts hold 10.25, which is not a whole number"):
+    with pytest.raises(ValueError, match=r"the counts hold 10\.25, which is not a whole number"):
         gap_upper_bound(counts, "equal_opportunity", 0.95)
 
 

@@ -198,6 +198,7 @@ def test_a_gap_scorer_knows_the_estimators_positive_label():
     assert abs(by_label[0] - by_label[1]) > 0.01
     scorer = metrics.make_gap_scorer("equal_opportunity", "g")
     assert scorer(model, frame, y) == by_label[0]
-    assert metrics.make_gap_scorer("equal_opportunity", "g", pos_label=1)(model, frame, y) == (
-        by_label[1]
+    assert (
+        metrics.make_gap_scorer("equal_opportunity", "g", pos_label=1)(model, frame, y)
+        == (by_label[1])
     )

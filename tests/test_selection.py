@@ -27,12 +27,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj import constraints as constraints_module
 from fairproj.baselines import ExponentiatedGradient, Reweighing, ThresholdOptimizer
+from fairproj.boosting import losses
+from fairproj.constraints import Rate, Statistic, register_statistic
 from fairproj.data import sample as sample_module
 from fairproj.data.columns import take_rows
 from fairproj.data.encoder import FeatureEncoder
 from fairproj.datasets import load_german
-from fairproj.engines.lightgbm import engine
+from fairproj.engines import base as engines
+from fairproj.engines import register_engine
+from fairproj.engines.base import LearnerSettings, Targets
+from fairproj.engines.lightgbm import LightGBMTrees, engine
 from fairproj.estimators.base import BoostedClassifier
 from fairproj.inference import gap_upper_bound
 from fairproj.inference.differences import Pair, difference_bound
@@ -255,6 +261,57 @@ def test_rows_are_checked_and_encoded_once_and_binned_once_a_fold(monkeypatch, e
     assert len(margins) == 4 * 3  # the test rows of each candidate, once
 
 
+@pytest.mark.parametrize(
+    ("random_state", "expected"),
+    [(0, 4 + 1), (np.int64(0), 4 + 1), (np.random.RandomState(0), 4 * 3 + 1), (None, 4 * 3 + 1)],
+    ids=["int", "numpy", "RandomState", "None"],
+)
+def test_splits_with_the_same_seed_are_binned_once_a_fold(monkeypatch, random_state, expected):
+    binnings = count_calls(monkeypatch, [engine], "bin_rows")
+    estimator = clone(BOOST).set_params(validation_fraction=0.2, random_state=random_state)
+    search = GapSearchCV(estimator, 1.0, param_values=[0.05, 0.1, 0.3], cv=4)
+    search.fit(X, Y, sensitive_features=GROUPS, sample_weight=WEIGHT)
+    assert len(binnings) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("validation_fraction", [0.1, 0.5]), ("random_state", [0, 1])]
+)
+def test_other_splits_are_not_those_of_the_fit_before(name, values):
+    estimator = FairBoostClassifier(
+        n_estimators=10, max_depth=3, validation_fraction=0.3, random_state=0
+    )
+    data = SearchData.of(estimator, name, X, Y, sensitive_features=GROUPS)
+    train, test = next(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    fold = Fold(estimator, data, (train, test))
+    margins = []
+    for value in [*values, values[0]]:
+        raw = clone(estimator).set_params(**{name: value})
+        raw.fit(X[train], Y[train], sensitive_features=GROUPS[train])
+        margins.append(fold.fit(**{name: value}).model.decision_function(X))
+        np.testing.assert_array_equal(margins[-1], raw.decision_function(X))
+    assert (margins[0] != margins[1]).any(), "the split must matter"
+
+
+def test_binned_rows_belong_to_the_held_out_rows_they_were_binned_with():
+    """Held-out rows of the same number, in an order in which none must be taken for another."""
+    training = sample_module.make_sample(X[:500], Y[:500], GROUPS[:500], None)
+    rows = [np.arange(500, 800), np.arange(800, 1100)]
+    held_out = [sample_module.make_sample(X[r], Y[r], GROUPS[r], None) for r in rows]
+    targets = Targets(-Y[:500] / 500, np.full(500, 1 / 500))
+    predicted = []
+    for watched in (None, held_out[0], held_out[1], held_out[0], None):
+        trees = LightGBMTrees().bind(LearnerSettings("discrete"), training, watched)
+        fit = trees.fit(targets)
+        stump = trees.ensemble([fit.learner], [1.0], 2.0)
+        np.testing.assert_array_equal(fit.h, stump.margin(X[:500]))
+        assert (fit.held_out is None) == (watched is None)
+        if watched is not None:
+            np.testing.assert_array_equal(fit.held_out, stump.margin(watched.X))
+            predicted.append(fit.held_out)
+    assert (predicted[0] != predicted[1]).any(), "the rows must matter"
+
+
 @pytest.mark.parametrize("name", ["max_bins", "sensitive_columns", "pos_label"])
 def test_rows_are_prepared_anew_where_the_parameter_decides_how(name):
     features, y = np.column_stack([GROUPS, GROUPS[::-1], X]), (Y > 0).astype(int)
@@ -377,6 +434,99 @@ def test_results_do_not_depend_on_the_number_of_jobs():
     pd.testing.assert_frame_equal(one, two)
 
 
+# What the user registered
+
+
+@pytest.fixture
+def registered():
+    """A statistic, an engine and a loss of the user, until the end of the test."""
+    registries = (
+        constraints_module.RATES,
+        constraints_module.STATISTICS,
+        engines._REGISTRY,
+        losses._REGISTRY,
+    )
+    before = [dict(registry) for registry in registries]
+
+    class OwnTrees(LightGBMTrees):
+        name = "own_trees"
+
+    rate = Rate("own_rate", "negative", "correct")
+    register_statistic(Statistic("own_parity", (rate,), "gap of the true negative rates"))
+    register_engine(OwnTrees())
+    losses.register_loss("own_loss", lambda *rows, **more: losses.ExponentialLoss(*rows, **more))
+    yield
+    for registry, entries in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(entries)
+
+
+OWN = {"constraints": "own_parity", "engine": "own_trees", "loss": "own_loss"}
+USUAL = {
+    "constraints": "false_positive_rate_parity",  # one less the own rate: the same gap
+    "engine": "lightgbm",
+    "loss": "exponential",
+}
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("rule", ["one_se", "upper"])
+def test_searches_in_workers_know_what_is_registered(name, rule):
+    own, usual = (
+        GapSearchCV(
+            clone(BOOST).set_params(**{name: value}),
+            1.0,
+            selection_rule=rule,
+            param_values=[0.05, 0.3],
+            cv=2,
+            n_jobs=2,
+        ).fit(X, Y, sensitive_features=GROUPS)
+        for value in (OWN[name], USUAL[name])
+    )
+    assert_same_results(own, usual)
+    np.testing.assert_array_equal(own.decision_function(X), usual.decision_function(X))
+
+
+def test_rates_registered_alone_are_known_in_workers(registered):
+    """A constraint may name a rate only where it is used."""
+
+    class Named(FairBoostClassifier):
+        def _fit_prepared(self, *arguments):
+            self.constraints = constraints_module.RateParity("own_rate")
+            return super()._fit_prepared(*arguments)
+
+    given = {"sensitive_features": GROUPS, "param_values": [0.05, 0.3], "cv": 2, "n_jobs": 2}
+    named = fairness_frontier(Named(n_estimators=10), X, Y, **given)
+    usual = fairness_frontier(clone(BOOST).set_params(constraints="own_parity"), X, Y, **given)
+    pd.testing.assert_frame_equal(
+        named.fits.drop(columns="seconds"), usual.fits.drop(columns="seconds")
+    )
+
+
+def test_frontiers_in_workers_have_what_is_registered_at_the_time(registered):
+    given = {"sensitive_features": GROUPS, "param_values": [0.05, 0.3], "cv": 2, "n_jobs": 2}
+    frontier = fairness_frontier(BOOST, X, Y, **given)
+    np.testing.assert_allclose(
+        frontier.fits["own_parity"], frontier.fits["false_positive_rate_parity"]
+    )
+    assert frontier.pareto("own_parity").any()
+    del constraints_module.STATISTICS["own_parity"]
+    later = fairness_frontier(BOOST, X, Y, **given)  # by the same workers
+    assert "own_parity" not in later.fits
+    rate = constraints_module.RATES["own_rate"]
+    register_statistic(Statistic("own_parity", (rate,), "gap of the true negative rates"))
+    for show in (later.pareto, later.plot):
+        with pytest.raises(ValueError, match=r"FairBoostClassifier have no column 'own_parity'; m"):
+            show("own_parity")
+
+
+def test_a_column_that_a_frontier_lacks_is_named():
+    fits = pd.DataFrame({"epsilon": [0.1], "fold": 0, "accuracy": 0.7, "equal_opportunity": 0.1})
+    with pytest.raises(ValueError, match="the fits of model have no column 'log_loss'"):
+        Frontier(fits, "epsilon", "model").pareto(score="log_loss")
+
+
 @pytest.mark.parametrize("score", ["accuracy", "log_loss"])
 def test_pareto_by_looking_at_every_pair(score):
     rng = np.random.default_rng(0)
@@ -428,6 +578,15 @@ def test_any_estimator_with_such_a_parameter(estimator, parameter, values):
     assert found.frame["accuracy"].between(0.6, 1).all()
     has_probability = not isinstance(estimator, ExponentiatedGradient | ThresholdOptimizer)
     assert found.fits["roc_auc"].notna().all() == has_probability
+
+
+def test_whether_a_model_in_a_pipeline_met_its_gap():
+    given = {"sensitive_features": GROUPS, "cv": 2, "param_values": [0.0, 0.2]}
+    steps = make_pipeline("passthrough", BOOST)
+    inside = fairness_frontier(steps, X, Y, param_name="fairboostclassifier__max_gap", **given)
+    alone = fairness_frontier(BOOST, X, Y, **given)
+    assert inside.fits["met"].tolist() == alone.fits["met"].tolist()
+    assert set(inside.fits["met"]) == {0.0, 1.0}
 
 
 def test_frames_text_labels_and_a_plot():
@@ -498,6 +657,8 @@ def test_an_interrupt_before_anything_is_done_is_not_caught(monkeypatch):
     ("arguments", "words"),
     [
         ({"param_values": []}, "param_values is empty"),
+        ({"param_values": None}, "holds None, which is neither a number nor a sequence"),
+        ({"param_values": "0.1"}, r"holds '0\.1', which is neither a number nor"),
         ({"param_name": "eps"}, "has no parameter 'eps'; name the one to vary"),
         ({"sensitive_features": None}, "a gap needs two groups or more; pass sensitive_features"),
         ({"cv": "five"}, "cv='five' must be a number of folds"),
@@ -1218,6 +1379,13 @@ def test_groups_of_every_kind():
         ({"param_name": "eps"}, "FairBoostClassifier has no parameter 'eps'"),
         ({"param_name": "max_depth"}, "no default values of 'max_depth'; give param_values"),
         ({"param_values": []}, "param_values is empty"),
+        ({"param_values": ["a", "b"]}, "holds 'a', which is neither a number nor a sequence of"),
+        ({"param_values": [0.1, None]}, "param_values holds None, which is neither"),
+        ({"param_values": [0.1, np.nan]}, "param_values holds nan, which is neither"),
+        ({"param_values": [[0.1, "b"]]}, r"holds \[0\.1, 'b'\], which is neither"),
+        ({"param_values": [[]]}, r"param_values holds \[\], which is neither"),
+        ({"param_values": [[[0.1], [0.2]]]}, "which is neither"),
+        ({"param_values": [[0.1, 0.2]]}, "max_gap must be one number; got 2 numbers"),
         ({"metric": "equality"}, "metric='equality' is unknown; use one of"),
         ({"selection_rule": "best"}, "selection_rule"),
         ({"scoring": "correctness"}, "'correctness' is not a valid scoring value"),
@@ -1228,6 +1396,55 @@ def test_groups_of_every_kind():
 def test_searches_that_cannot_be_made(settings, words):
     with pytest.raises((ValueError, TypeError), match=words):
         gap_search(0.3, **settings).fit(X, Y, sensitive_features=GROUPS)
+
+
+ODDS = clone(BOOST).set_params(constraints="equalized_odds", max_depth=3)
+PAIRS = [[0.02, 0.5], [0.5, 0.02]]  # a small gap of one rate each
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("as_given", [list, np.array, pd.Series], ids=["list", "array", "series"])
+def test_candidates_with_a_number_for_each_rate(rule, as_given):
+    search = gap_search(1.0, estimator=ODDS, selection_rule=rule, cv=2)
+    search.set_params(param_values=as_given([*PAIRS, PAIRS[0]])).fit(
+        X, Y, sensitive_features=GROUPS
+    )
+    assert search.cv_results_["params"] == [{"max_gap": pair} for pair in PAIRS]
+    assert search.cv_results_["param_max_gap"].tolist() == PAIRS
+    assert search.cv_results_["param_max_gap"].shape == (2,)
+    shown = {0: "[0.02, 0.5]", 1: "[0.5, 0.02]"}[search.best_index_]
+    assert search.reason_.startswith(f"max_gap={shown}: the best score of the 2 of 2 candidates")
+    direct = clone(ODDS).set_params(max_gap=PAIRS[search.best_index_])
+    rows = np.setdiff1d(np.arange(len(Y)), [] if rule != "upper" else search.validation_rows_)
+    direct.fit(X[rows], Y[rows], sensitive_features=GROUPS[rows])
+    np.testing.assert_array_equal(search.decision_function(X), direct.decision_function(X))
+
+
+def test_a_frontier_of_numbers_and_pairs():
+    values = [(0.5, 0.02), 0.3, [0.02, 0.5], np.array([0.5, 0.02])]
+    folds = list(FairStratifiedKFold(2).split(X, Y, GROUPS))
+    frontier = fairness_frontier(
+        ODDS, X, Y, sensitive_features=GROUPS, param_values=values, cv=folds
+    )
+    assert frontier.frame["max_gap"].tolist() == [(0.02, 0.5), 0.3, (0.5, 0.02)]
+    assert frontier.fits["fold"].tolist() == [0, 1] * 3
+    assert frontier.pareto("equalized_odds").any()
+    for _, row in frontier.fits.iterrows():
+        train, test = folds[row["fold"]]
+        raw = clone(ODDS).set_params(max_gap=row["max_gap"])
+        raw.fit(X[train], Y[train], sensitive_features=GROUPS[train])
+        assert row["accuracy"] == pytest.approx(raw.score(X[test], Y[test]))
+    scores = frontier.frame["accuracy"]
+    assert scores.nunique() == 3, "the values must matter"
+
+
+def test_text_of_candidates_in_errors():
+    with pytest.raises(ValueError, match=r"is not a number at max_gap=\[0\.02, 0\.5\]; use"):
+        gap_search(0.8, estimator=ODDS, param_values=PAIRS, scoring=lambda *_: np.nan).fit(
+            X, Y, sensitive_features=GROUPS
+        )
+    with pytest.raises(ValueError, match=r"the nearest is max_gap=\[0\.\d+, 0\.\d+\] \("):
+        gap_search(0.0, estimator=ODDS, param_values=PAIRS).fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize(
