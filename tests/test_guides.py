@@ -11,7 +11,7 @@ from scipy.special import expit
 
 import oracles
 from conftest import make_sample
-from fairproj import FairBoostClassifier, FairnessReport, constraints
+from fairproj import FairBoostClassifier, FairnessReport, constraints, load
 from fairproj.boosting import losses
 from fairproj.engines import base
 from fairproj.selection import GapSearchCV
@@ -91,6 +91,45 @@ def test_add_a_loss(guide):
     recorded = np.exp(model.history_[model.history_.n_kept - 1].log_loss)
     assert np.mean(np.maximum(1 - y * margin, 1e-12) ** 2) == pytest.approx(recorded, rel=1e-9)
     assert np.allclose(model.predict_proba(data.data)[:, 1], expit(2 * margin))
+    # The gap binds, so the closed loop works on this loss too, and the model can be saved.
+    assert model.history_.columns["tilt_cost"].any()
+    model.save("squared-hinge.fairproj")
+    again = load("squared-hinge.fairproj")
+    np.testing.assert_array_equal(again.decision_function(data.data), margin)
+    assert again.certificate_ == model.certificate_
+
+
+class TwoWorkers:
+    """The sums of two workers that hold the same rows."""
+
+    def sum(self, values):
+        return 2 * values
+
+    def max(self, values):
+        return values
+
+
+def test_the_loss_of_the_guide_adds_up_over_workers(guide):
+    squared_hinge = guide("add-a-loss.md")["SquaredHingeLoss"]
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(60) < 0.4, 1.0, -1.0)
+    weight, index, h = rng.uniform(0.5, 2, 60), rng.integers(0, 4, 60), rng.uniform(-1, 1, 60)
+    one, two = (
+        squared_hinge(y, weight, index, 4, reduction=reduction)
+        for reduction in (None, TwoWorkers())
+    )
+    mass = np.full(4, 0.25)
+    for _ in range(3):
+        steps = []
+        for loss in (one, two):
+            errors = loss.errors(h)
+            steps.append(loss.step(errors, mass))
+            loss.add(steps[-1])
+        np.testing.assert_allclose(steps[1], steps[0], rtol=1e-12)
+        np.testing.assert_allclose(two.log_mass, one.log_mass, rtol=1e-12)
+        np.testing.assert_allclose(two.log_loss, one.log_loss, rtol=1e-12)
+        np.testing.assert_allclose(two.train_error(), one.train_error(), atol=1e-12)
+        assert two.majority() == one.majority()
 
 
 def test_fairboost(guide, capsys):

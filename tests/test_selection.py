@@ -261,6 +261,7 @@ def test_rows_are_checked_and_encoded_once_and_binned_once_a_fold(monkeypatch, e
     assert len(margins) == 4 * 3  # the test rows of each candidate, once
 
 
+@pytest.mark.filterwarnings("ignore:some groups have fewer")
 @pytest.mark.parametrize(
     ("random_state", "expected"),
     [(0, 4 + 1), (np.int64(0), 4 + 1), (np.random.RandomState(0), 4 * 3 + 1), (None, 4 * 3 + 1)],
@@ -275,7 +276,7 @@ def test_splits_with_the_same_seed_are_binned_once_a_fold(monkeypatch, random_st
 
 
 @pytest.mark.parametrize(
-    ("name", "values"), [("validation_fraction", [0.1, 0.5]), ("random_state", [0, 1])]
+    ("name", "values"), [("validation_fraction", [0.3, 0.5]), ("random_state", [0, 1])]
 )
 def test_other_splits_are_not_those_of_the_fit_before(name, values):
     estimator = FairBoostClassifier(
@@ -484,8 +485,9 @@ def test_searches_in_workers_know_what_is_registered(name, rule):
         ).fit(X, Y, sensitive_features=GROUPS)
         for value in (OWN[name], USUAL[name])
     )
-    assert_same_results(own, usual)
-    np.testing.assert_array_equal(own.decision_function(X), usual.decision_function(X))
+    for measured in ("mean_test_score", "mean_test_gap", "gap_bound"):
+        np.testing.assert_allclose(own.cv_results_[measured], usual.cv_results_[measured])
+    np.testing.assert_allclose(own.decision_function(X), usual.decision_function(X))
 
 
 def test_rates_registered_alone_are_known_in_workers(registered):
@@ -1405,10 +1407,9 @@ PAIRS = [[0.02, 0.5], [0.5, 0.02]]  # a small gap of one rate each
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("as_given", [list, np.array, pd.Series], ids=["list", "array", "series"])
 def test_candidates_with_a_number_for_each_rate(rule, as_given):
-    search = gap_search(1.0, estimator=ODDS, selection_rule=rule, cv=2)
-    search.set_params(param_values=as_given([*PAIRS, PAIRS[0]])).fit(
-        X, Y, sensitive_features=GROUPS
-    )
+    values = as_given([*PAIRS, PAIRS[0]])
+    search = gap_search(1.0, estimator=ODDS, selection_rule=rule, cv=2, param_values=values)
+    search.fit(X, Y, sensitive_features=GROUPS)
     assert search.cv_results_["params"] == [{"max_gap": pair} for pair in PAIRS]
     assert search.cv_results_["param_max_gap"].tolist() == PAIRS
     assert search.cv_results_["param_max_gap"].shape == (2,)

@@ -271,11 +271,11 @@ def gap_upper_bound(counts: CellCounts, statistic: str | Statistic, confidence: 
 
 def _check_whole(counts: CellCounts) -> None:
     cells = np.concatenate([counts.size.ravel(), counts.predicted.ravel()])
-    broken = cells[cells != np.round(cells)]
-    if len(broken):
+    fractional = cells[cells != np.round(cells)]
+    if len(fractional):
         raise ValueError(
-            f"the counts hold {broken[0]:g}, which is not a whole number; exact intervals count "
-            "rows, so count each row once, without sample_weight"
+            f"the counts hold {float(fractional[0])}, which is not a whole number; exact "
+            "intervals count rows, so count each row once, without sample_weight"
         )
 
 

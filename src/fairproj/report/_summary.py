@@ -18,7 +18,12 @@ from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import plain_labels
 from fairproj.inference import FairnessReport
-from fairproj.inference.report import find_sensitive_features, innermost, positive_label
+from fairproj.inference.report import (
+    find_sensitive_features,
+    innermost,
+    positive_label,
+    predict_labels,
+)
 from fairproj.io.versions import versions
 from fairproj.metrics import cell_counts
 from fairproj.report import _words
@@ -98,7 +103,7 @@ def summarize_estimator(
     pos_label = positive_label(estimator) if pos_label is None else pos_label
     content = summarize_predictions(
         y,
-        estimator.predict(X),
+        predict_labels(estimator, X, groups),
         sensitive_features=groups,
         metric=metric,
         max_gap=max_gap,
