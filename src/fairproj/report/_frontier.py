@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 
 from fairproj.constraints import Statistic, find_statistic
 from fairproj.report._content import Content, finite
@@ -45,6 +46,11 @@ def frontier_content(
 def _frontier_points(
     frontier: Frontier, gap: str, score: str, chosen: tuple[str, float] | None
 ) -> Iterator[Content]:
+    if not pd.api.types.is_numeric_dtype(frontier.frame[frontier.parameter]):
+        raise ValueError(
+            f"a report draws frontiers along numbers, and the values of {frontier.parameter!r} in "
+            f"{frontier.name!r} are not; leave that frontier out"
+        )
     best = frontier.pareto(gap, score)
     for row, is_best in zip(frontier.frame.to_dict("records"), best, strict=True):
         value = float(row[frontier.parameter])

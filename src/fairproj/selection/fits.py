@@ -29,7 +29,7 @@ from fairproj.data.columns import split_sensitive_columns, take_rows
 from fairproj.data.sample import Sample, make_sample, scale_weights
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.base import BoostedClassifier, Prepared
-from fairproj.inference.report import innermost
+from fairproj.inference.report import innermost, predict_labels
 from fairproj.selection.splits import FairStratifiedKFold
 
 TIE = 1e-9  # scores, gaps and bounds that differ by less are equal: last bits decide nothing
@@ -386,13 +386,8 @@ class PlainFit(FoldFit):
     """Any other classifier."""
 
     def _predict(self, rows: SearchData) -> NDArray[np.bool_]:
-        # Some methods need groups to predict, or a seed where their predictions are random.
-        offered = {"sensitive_features": rows.sensitive_features, "random_state": 0}
-        known = inspect.signature(self.model.predict).parameters
-        more = {name: value for name, value in offered.items() if name in known}
-        mask: NDArray[np.bool_] = (
-            np.asarray(self.model.predict(rows.X, **more)) == rows.sample.classes[1]
-        )
+        labels = np.asarray(predict_labels(self.model, rows.X, rows.sensitive_features))
+        mask: NDArray[np.bool_] = labels == rows.sample.classes[1]
         return mask
 
     def probability(self) -> Array | None:
