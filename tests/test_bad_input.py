@@ -439,6 +439,10 @@ TABLE = {
         "max_gap must be one number, or one for each of 'true positive rate', "
         "'false positive rate'; got 3 numbers",
     ),
+    "a gap in percent": (
+        lambda: fit(FairBoostClassifier(max_gap=5)),
+        "max_gap must be at most 1, got 5; 5 percentage points are 0.05",
+    ),
     "no gap": (
         lambda: fit(FairBoostClassifier(max_gap=None)),
         "max_gap must be a number or a sequence of numbers, got None",

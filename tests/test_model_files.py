@@ -131,7 +131,7 @@ def test_round_trip_of_numbers(tmp_path, parameters):
     [
         {},
         {"constraints": "equalized_odds", "max_gap": [0.2, 0.3], "max_depth": 2},
-        {"constraints": "demographic_parity", "max_gap": np.inf, "tilt_step": 1.5},
+        {"constraints": "demographic_parity", "max_gap": 1.0, "tilt_step": 1.5},
         {"constraints": None, "tilt_decay": 1.0},
         {"validation_fraction": 0.3, "votes": "confidence", "learning_rate": 0.5},
         {"estimator": LogisticRegression(), "random_state": 1},

@@ -975,7 +975,9 @@ def test_bounds_are_judged_in_the_order_of_the_training_gaps():
 @pytest.mark.parametrize("rule", RULES)
 def test_nothing_meets_the_target(rule):
     search = gap_search(0.0, selection_rule=rule, param_values=[0.1, 0.2])
-    with pytest.raises(ValueError, match=r"none of 2 candidates meets max_gap=0; the nearest is"):
+    with pytest.raises(
+        ValueError, match=r"none of 2 candidates meets the target, a gap of at most 0; the one"
+    ):
         search.fit(X, Y, sensitive_features=GROUPS)
     assert not [name for name in vars(search) if name.endswith("_")]
     search.set_params(if_none="nearest")
@@ -991,7 +993,7 @@ def test_a_bound_that_does_not_count_says_why(monkeypatch):
     bounds = iter([0.3, 0.1])
     monkeypatch.setattr(search_module, "gap_upper_bound", lambda *arguments: next(bounds))
     search = gap_search(0.2, selection_rule="upper", param_values=[0.02, 0.15])
-    words = r"nearest is max_gap=0\.15 .* does not count because 0\.300, the bound of the first"
+    words = r"fitted with max_gap=0\.15 .* does not count, .* failed \(bound 0\.300\)"
     with pytest.raises(ValueError, match=words):
         search.fit(X, Y, sensitive_features=GROUPS)
 
@@ -1444,7 +1446,7 @@ def test_text_of_candidates_in_errors():
         gap_search(0.8, estimator=ODDS, param_values=PAIRS, scoring=lambda *_: np.nan).fit(
             X, Y, sensitive_features=GROUPS
         )
-    with pytest.raises(ValueError, match=r"the nearest is max_gap=\[0\.\d+, 0\.\d+\] \("):
+    with pytest.raises(ValueError, match=r"was fitted with max_gap=\[0\.\d+, 0\.\d+\] \("):
         gap_search(0.0, estimator=ODDS, param_values=PAIRS).fit(X, Y, sensitive_features=GROUPS)
 
 

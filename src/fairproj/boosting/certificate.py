@@ -255,8 +255,7 @@ class GapCertificate(_Statement):
         """What the certificate states, as pairs of a name and a sentence."""
         n = self.n_rounds
         where = "within" if self.within else "above"
-        limit = f"{self.max_gap:g}" if self.max_gap < 1 else "of 1 or more, which allows any gap"
-        gap = f"{self.gap:.4f} ({self.event}), {where} max_gap {limit}"
+        gap = f"{self.gap:.4f} ({self.event}), {where} max_gap {self.max_gap:g}"
         if not self.event:
             gap = "nothing was compared"
         return [

@@ -66,8 +66,8 @@ def watched_rates(constraints: Any, cells: Cells) -> WatchedRates:
     if not isinstance(constraint, Constraint):
         raise ValueError(
             "FairBoostClassifier needs a constraint by name or object, got "
-            f"{type(constraint).__name__}; use one of {listing(statistic_names(), 20)}, or AllOf "
-            "for several"
+            f"{type(constraint).__name__}; use one of {listing(statistic_names(), 20)}, or "
+            "AllOf([...]) of fairproj.constraints for several"
         )
     rates = constraint.rates()
     check_cells(constraint, cells)

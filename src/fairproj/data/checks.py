@@ -219,7 +219,7 @@ def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
     return codes.astype(np.intp), list(uniques)
 
 
-def check_slack(slack: Any, names: Sequence[str], parameter: str) -> Array:
+def check_slack(slack: Any, names: Sequence[str], parameter: str, largest: float = np.inf) -> Array:
     """One number for each of ``names``, from a single number or one number each.
 
     ``parameter`` is what the user calls it: epsilon or max_gap.
@@ -234,6 +234,10 @@ def check_slack(slack: Any, names: Sequence[str], parameter: str) -> Array:
         ) from None
     if np.isnan(values).any() or (values < 0).any():
         raise ValueError(f"{parameter} must be zero or more, got {slack!r}")
+    if (values > largest).any():
+        raise ValueError(
+            f"{parameter} must be at most {largest:g}, got {slack!r}; 5 percentage points are 0.05"
+        )
     if values.ndim > 1 or (values.ndim == 1 and len(values) != len(names)):
         each = f", or one for each of {listing(names)}" if len(names) > 1 else ""
         raise ValueError(f"{parameter} must be one number{each}; got {values.size} numbers")

@@ -203,7 +203,7 @@ class FeatureEncoder:
         if np.isnan(codes).all() and len(given := series.drop_nulls()):
             warn_user(
                 f"column {self._names[position]!r} has no value known from training: found "
-                f"{listing(given.head(3).to_list())}, known are "
+                f"{listing(given.unique(maintain_order=True).head(3).to_list())}, known are "
                 f"{listing(self._categories[position].tolist(), 4)}; all count as missing"
             )
 

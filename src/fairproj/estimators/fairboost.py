@@ -225,7 +225,7 @@ class FairBoostClassifier(BoostedClassifier):
         self._adopt(prepared, sample)
         sample, held_out = self._hold_out(sample, validation)
         watched = watched_rates(self.constraints, sample.cells)
-        max_gap = check_slack(self.max_gap, watched.events, "max_gap")
+        max_gap = check_slack(self.max_gap, watched.events, "max_gap", largest=1.0)
         index = make_moments(None, sample.cells)
         loss = make_loss(
             sample.y,

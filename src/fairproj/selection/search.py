@@ -290,7 +290,7 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
             return list_values(self.param_values)
         name = parameter.rpartition("__")[2]
         if name == "max_gap":
-            return list_values(self.max_gap * np.array(_TIMES_MAX_GAP))
+            return list_values(np.minimum(self.max_gap * np.array(_TIMES_MAX_GAP), 1.0))
         if name == "epsilon":
             return list_values(_EPSILONS)
         raise ValueError(f"there are no default values of {parameter!r}; give param_values")
@@ -407,15 +407,15 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
                 f"that meet max_gap={self.max_gap:g} ({measured})"
             )
         reason = (
-            f"none of {len(meets)} candidates meets max_gap={self.max_gap:g}; the nearest is "
-            f"{candidate} ({measured})"
+            f"none of {len(meets)} candidates meets the target, a gap of at most {self.max_gap:g}; "
+            f"the one that comes nearest was fitted with {candidate} ({measured})"
         )
         if bound > self.max_gap + TIE:
             return reason
         first = results["gap_bound"][_judging_order(results)[0]]
         return (
-            f"{reason}, which does not count because {first:.3f}, the bound of the first in order, "
-            "is above the target"
+            f"{reason}; its bound does not count, because candidates are judged in the order of "
+            f"their training gaps and the first one failed (bound {first:.3f})"
         )
 
     def _warn_or_raise(self, reason: str) -> None:
