@@ -407,7 +407,7 @@ TABLE = {
             X=-X,
         ),
         "warm_start goes on with the rows, weights and constraints of the first fit; the model's "
-        r"log loss was -0.\d+ there and is \d.\d+ here; fit anew",
+        r"log loss was -0.\d+ there and is \d.\d+ here; fit from scratch",
     ),
     "another epsilon at a warm start": (
         lambda: fit(
@@ -415,7 +415,7 @@ TABLE = {
                 n_estimators=5, epsilon=0.3
             )
         ),
-        r"epsilon was \(0.1,\) there and is \(0.3,\) here; fit anew with warm_start=False",
+        r"epsilon was \(0.1,\) there and is \(0.3,\) here; fit from scratch with warm_start=False",
     ),
     "other rows after the end of a run": (
         lambda: fit(

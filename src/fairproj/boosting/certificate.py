@@ -1,6 +1,6 @@
 """Certificates: what a run proves about its training loss, and what fairness cost it.
 
-A certificate speaks of the training rows and the rows that were watched. It never says that a
+A certificate is about the training rows and the rows that were watched. It never says that a
 classifier is fair.
 """
 

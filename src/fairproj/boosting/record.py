@@ -31,7 +31,7 @@ class StopReason(Enum):
 
 
 _SENTENCES = {
-    StopReason.ALL_ROUNDS: "all rounds asked for were run",
+    StopReason.ALL_ROUNDS: "all requested rounds were run",
     StopReason.NO_EDGE: "stopped because the next learner was no better than chance",
     StopReason.PERFECT: "stopped because a learner made no mistake",
     StopReason.FALLBACK: "no learner beat chance, so the model is the majority class",

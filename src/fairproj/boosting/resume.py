@@ -63,7 +63,7 @@ def check_same_learner(facts: RunFacts, learner: str) -> None:
     if facts.learner != learner:
         raise ValueError(
             f"warm_start cannot go on from {facts.learner} to {learner} as learner; "
-            "fit anew with warm_start=False"
+            "fit from scratch with warm_start=False"
         )
 
 
@@ -76,7 +76,7 @@ def check_same_run(then: RunFacts, now: RunFacts, recorded: float, log_loss: flo
             "warm_start goes on with the rows of the first fit"
         )
     refusal = "warm_start goes on with the rows, weights and constraints of the first fit; "
-    advice = "; fit anew with warm_start=False"
+    advice = "; fit from scratch with warm_start=False"
     for what, value in vars(now).items():
         before: Any = vars(then)[what]
         if value == before:
