@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,19 +20,18 @@ _REGISTRIES: tuple[dict[str, Any], ...] = (
     engines._REGISTRY,
     losses._REGISTRY,
 )
-_THIS_PROCESS = object()  # its copy in another process is another object
 
 
 @dataclass(frozen=True)
 class Registered:
     """The entries of all registries in a process."""
 
-    process: object
+    process: int
     entries: tuple[dict[str, Any], ...]
 
 
 def capture_registered() -> Registered:
-    return Registered(_THIS_PROCESS, tuple(dict(registry) for registry in _REGISTRIES))
+    return Registered(os.getpid(), tuple(dict(registry) for registry in _REGISTRIES))
 
 
 def restore_registered(registered: Registered) -> None:
@@ -39,7 +39,7 @@ def restore_registered(registered: Registered) -> None:
 
     Workers are reused, so entries that are no longer registered are removed as well.
     """
-    if registered.process is _THIS_PROCESS:
+    if registered.process == os.getpid():
         return
     for registry, entries in zip(_REGISTRIES, registered.entries, strict=True):
         registry.clear()
