@@ -7,8 +7,10 @@ from functools import partialmethod
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
 
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairProjClassifier
@@ -55,6 +57,7 @@ class ColumnSigns:
     name = "column signs"
     encodes = True
     parameters = ()
+    accepts = ()
 
     def bind(self, settings, sample, held_out=None, before=None):
         return ColumnSignEngine(sample.X, None if held_out is None else held_out.X, before)
@@ -235,3 +238,20 @@ def test_encoded_rows_are_freed_before_the_first_round(model, validation, monkey
     monkeypatch.setattr(TreeEngine, "fit", watched_fit)
     model.set_params(sensitive_columns="sex").fit(WORDS, Y, **validation)
     assert alive == 2 * [[False] * (2 if validation else 1)]
+
+
+def test_an_engine_says_what_it_accepts(own_engine):
+    model = FairProjClassifier(engine=own_engine, n_estimators=3)
+    assert not get_tags(model).input_tags.allow_nan
+    assert not get_tags(model).input_tags.sparse
+    assert get_tags(FairProjClassifier()).input_tags.allow_nan
+    X, y, groups = make_sample(100)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.fit(X, y, sensitive_features=groups)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    words = r"engine='column signs' does not take missing values, and column 'b' has some; fill"
+    with pytest.raises(ValueError, match=words):
+        model.fit(frame, y, sensitive_features=groups)
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
+        model.fit(sparse.csr_matrix(np.nan_to_num(X)), y, sensitive_features=groups)

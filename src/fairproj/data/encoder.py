@@ -110,6 +110,15 @@ class FeatureEncoder:
         categories = {position: index.to_numpy() for position, index in self._categories.items()}
         return Encoding(self._names, categories, self._booleans, self._had_missing)
 
+    def refuse_missing(self, reader: str) -> None:
+        """Refuse rows with missing values, which ``reader`` cannot use."""
+        names = [self._names[i] for i in np.flatnonzero(self._had_missing)]
+        if names:
+            raise ValueError(
+                f"{reader} does not take missing values, and column {listing(names)} has some; "
+                "fill them, or use the built-in trees"
+            )
+
     def for_rows(self, matrix: Matrix) -> FeatureEncoder:
         """The encoder of a model that is trained on these encoded rows only."""
         encoder = copy.copy(self)

@@ -141,11 +141,14 @@ class LearnerKind(Protocol):
         otherwise X stays as the user gave it.
     parameters : collection of str
         The parameters of the estimators that it reads; others that a user sets are refused.
+    accepts : collection of {"missing", "sparse"}
+        What an encoded X may hold or be.
     """
 
     name: str
     encodes: bool
     parameters: Collection[str]
+    accepts: Collection[str]
 
     def bind(
         self,

@@ -25,6 +25,7 @@ class ScikitLearnClassifiers:
     name = "sklearn"
     encodes = False
     parameters: Collection[str] = ("estimator",)
+    accepts: Collection[str] = ()  # the estimator's own tags tell
 
     def bind(
         self,

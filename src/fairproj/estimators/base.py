@@ -138,6 +138,8 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 X = encoder.fit_transform(X)
             else:
                 X = encoder.transform(X)
+            if "missing" not in self._kind.accepts:
+                encoder.refuse_missing(f"engine={self.engine!r}")
             sample = replace(sample, X=X, encoder=encoder, cache={})
         names = getattr(self, "feature_names_in_", None)
         given = sensitive_features is not None
@@ -202,9 +204,9 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 return validate_data(
                     self,
                     X,
-                    accept_sparse="csr",
+                    accept_sparse="csr" if "sparse" in self._kind.accepts else False,
                     dtype=[np.float64, np.float32],
-                    ensure_all_finite="allow-nan",
+                    ensure_all_finite="allow-nan" if "missing" in self._kind.accepts else True,
                     reset=reset,
                 )
         return validate_data(
@@ -425,9 +427,10 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         if self.estimator is None:
-            tags.input_tags.allow_nan = True
+            accepts = self._kind.accepts
+            tags.input_tags.allow_nan = "missing" in accepts
             tags.input_tags.categorical = True
-            tags.input_tags.sparse = True
+            tags.input_tags.sparse = "sparse" in accepts
         else:
             inner = get_tags(self.estimator).input_tags
             tags.input_tags.allow_nan = inner.allow_nan

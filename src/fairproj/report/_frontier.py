@@ -10,6 +10,7 @@ import pandas as pd
 from fairproj.constraints import Statistic, find_statistic
 from fairproj.report._content import Content, finite
 from fairproj.selection import Frontier
+from fairproj.selection.frontier import undominated
 
 METHODS = {"FairBoostClassifier": "FairBoost", "FairProjClassifier": "FairProj, the paper"}
 
@@ -84,27 +85,21 @@ def search_content(search: Content) -> Content:
     """
     statistic = find_statistic(search["metric"], "metric")
     candidates = search["candidates"]
+    best = undominated(
+        *(np.array([row[name] for row in candidates], dtype=float) for name in ("gap", "score"))
+    )
     points = [
         {
             "series": METHODS.get(search["method"], search["method"]),
             "parameter": search["param_name"],
             **{name: row[name] for name in ("value", "score", "score_se", "gap", "gap_se")},
-            "best": not any(_beats(other, row) for other in candidates),
+            "best": bool(is_best),
             "chosen": bool(np.isclose(row["value"], search["value"])),
         }
-        for row in candidates
+        for row, is_best in zip(candidates, best, strict=True)
     ]
     return _content(
         statistic, search["scoring"], f"Chosen among these: {search['reason']}.", points
-    )
-
-
-def _beats(one: Content, other: Content) -> bool:
-    """Whether score and gap are as good, and one of them is better."""
-    return bool(
-        one["score"] >= other["score"]
-        and one["gap"] <= other["gap"]
-        and (one["score"] > other["score"] or one["gap"] < other["gap"])
     )
 
 

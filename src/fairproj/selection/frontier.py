@@ -16,6 +16,7 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.utils.parallel import Parallel
 
 from fairproj.constraints import STATISTICS, find_statistic
+from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.inference.report import innermost
 from fairproj.io.figures import new_axes
@@ -91,10 +92,7 @@ class Frontier:
         known = ~np.isnan(gaps) & ~np.isnan(scores)
         if not known.any():
             raise ValueError(f"{self.name} has no {gap} gap or no {score}; look at others")
-        gains = (gaps[:, None] - gaps, scores - scores[:, None])  # of the others over each
-        as_good = (gains[0] >= -TIE) & (gains[1] >= -TIE)
-        better = (gains[0] > TIE) | (gains[1] > TIE)
-        return np.asarray(known & ~(as_good & better).any(axis=1))
+        return undominated(gaps, scores)
 
     def _check_columns(self, *names: str) -> None:
         for name in names:
@@ -146,6 +144,18 @@ class Frontier:
 
     def _repr_html_(self) -> str:
         return self.frame.to_html()
+
+
+def undominated(gaps: Array, scores: Array) -> NDArray[np.bool_]:
+    """Which points no other beats: gap and score as good, one of them better.
+
+    Values within 1e-9 of each other are equal; a point with an unknown value is dominated.
+    """
+    known = ~np.isnan(gaps) & ~np.isnan(scores)
+    gains = (gaps[:, None] - gaps, scores - scores[:, None])  # of the others over each
+    as_good = (gains[0] >= -TIE) & (gains[1] >= -TIE)
+    better = (gains[0] > TIE) | (gains[1] > TIE)
+    return np.asarray(known & ~(as_good & better).any(axis=1))
 
 
 def fairness_frontier(

@@ -43,6 +43,7 @@ class LightGBMTrees:
     name = "lightgbm"
     encodes = True
     parameters: Collection[str] = ("max_depth", "max_leaf_nodes", "min_weight_fraction_leaf")
+    accepts: Collection[str] = ("missing", "sparse")
 
     def bind(
         self,
