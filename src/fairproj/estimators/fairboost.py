@@ -226,12 +226,12 @@ class FairBoostClassifier(BoostedClassifier):
         sample, held_out = self._hold_out(sample, validation)
         watched = watched_rates(self.constraints, sample.cells)
         max_gap = check_slack(self.max_gap, watched.events, "max_gap", largest=1.0)
-        index = make_moments(None, sample.cells)
+        cells = make_moments(None, sample.cells)  # those that have rows
         loss = make_loss(
             sample.y,
             sample.weight,
-            index.index,
-            len(index.features),
+            cells.index,
+            len(cells.features),
             discrete=self.votes == "discrete",
             reduction=sample.reduction,
         )
