@@ -118,7 +118,7 @@ def good_models() -> dict[str, tuple[Any, Any]]:
             warnings.simplefilter("ignore")
             return model.fit(data, labels, sensitive_features=groups), data[:8]
 
-    logistic = LogisticRegression()
+    logistic, first_order = LogisticRegression(), {**plain, "tree_step": "first_order"}
     deep = FairProjClassifier(max_depth=4, votes="confidence", epsilon=[0.1], **named)
     odds = FairBoostClassifier("equalized_odds", [0.1, 0.2], max_depth=3, **plain)
     return {
@@ -127,9 +127,12 @@ def good_models() -> dict[str, tuple[Any, Any]]:
         "crossed": fit(FairProjClassifier(**plain), X[["a", "kind"]], y, X[["sex", "code"]]),
         "constant": fit(FairProjClassifier(**plain), np.zeros((len(y), 2)), y, sex),
         "skops": fit(FairProjClassifier(estimator=logistic, **plain), numbers, y, sex),
-        "fairboost": fit(FairBoostClassifier(**named), X, y),
+        "fairboost": fit(FairBoostClassifier(baseline=True, **named), X, y),
+        "fairboost steps": fit(FairBoostClassifier(**first_order), numbers, y, sex),
         "fairboost odds": fit(odds, numbers, y, sex),
-        "fairboost skops": fit(FairBoostClassifier(estimator=logistic, **plain), numbers, y, sex),
+        "fairboost skops": fit(
+            FairBoostClassifier(estimator=logistic, **first_order), numbers, y, sex
+        ),
     }
 
 

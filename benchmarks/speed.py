@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
+from fairproj.boosting.policies import ProjectedWeights
 from rich.console import Console
 from rich.table import Table
 from sklearn.ensemble import AdaBoostClassifier
@@ -30,7 +31,6 @@ from sklearn.model_selection import train_test_split
 from fairproj import FairProjClassifier
 from fairproj.boosting.loop import boost
 from fairproj.boosting.losses import ExponentialLoss
-from fairproj.boosting.policies import ProjectedWeights
 from fairproj.boosting.projection import Projector
 from fairproj.data.sample import make_sample
 from fairproj.datasets import load_adult

@@ -1,8 +1,9 @@
 """What must balance: the registry of rates and statistics, and constraints on them.
 
-A `Rate` is a share of predictions within a group; a `Statistic` compares the groups' rates and has
-the name that users know, such as ``"equal_opportunity"``. Constraints, metrics, audits, reports,
-searches and commands all look names up here, so a name accepted in one place is accepted in all.
+A `Rate` is a share of predictions within a group; a `Statistic` compares the groups' rates, by
+difference or by ratio, and has the name that users know, such as ``"equal_opportunity"``.
+Constraints, metrics, audits, reports, searches and commands all look names up here, so a name
+accepted in one place is accepted in all.
 
 A `Constraint` holds no data and knows no solver. It says, for the cells it is shown, what the
 features g of each cell are (paper, appendix A), what to call them, and which cells it needs.
@@ -14,13 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairproj.data.cells import CellCounts, Cells
-from fairproj.data.checks import listing
+from fairproj.data.checks import check_slack, listing
 from fairproj.data.types import Array
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "FunctionConstraint",
     "Rate",
     "RateParity",
+    "RateRatio",
+    "Requirement",
     "Statistic",
     "accuracy_parity",
     "demographic_parity",
@@ -38,8 +41,12 @@ __all__ = [
     "equalized_odds",
     "false_positive_rate_parity",
     "find_statistic",
+    "limits_of",
     "register_statistic",
+    "selection_ratio",
 ]
+
+Kind = Literal["difference", "ratio"]
 
 _LABELS = {"all": [0, 1], "positive": [1], "negative": [0]}  # columns of CellCounts
 _OTHER_COLUMNS = ("count", "rows")  # of tables that have a column for each rate
@@ -101,8 +108,44 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """A rate that must be alike in all groups, and how it is compared.
+
+    Parameters
+    ----------
+    rate : Rate
+    kind : {"difference", "ratio"}, default="difference"
+        The gap is the largest minus the smallest rate, or 1 minus the smallest divided by the
+        largest rate.
+    """
+
+    rate: Rate
+    kind: Kind = "difference"
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("difference", "ratio"):
+            raise ValueError(f"kind={self.kind!r} is unknown; use 'difference' or 'ratio'")
+
+    @property
+    def words(self) -> str:
+        """What is compared, as words."""
+        return self.rate.words if self.kind == "difference" else f"{self.rate.words} ratio"
+
+    def gap(self, rates: Array) -> Array:
+        """The gap between groups, which the first axis of ``rates`` holds; NaN where a rate is.
+
+        If every rate is 0, the ratio is 0/0: the gap is then 1.
+        """
+        highest, lowest = rates.max(axis=0), rates.min(axis=0)
+        if self.kind == "difference":
+            return np.asarray(highest - lowest)
+        ratio = np.where(np.isnan(highest), np.nan, 0.0)
+        return np.asarray(1 - np.divide(lowest, highest, out=ratio, where=highest > 0))
+
+
+@dataclass(frozen=True)
 class Statistic:
-    """A gap between groups: the largest difference of one rate, or of several.
+    """A gap between groups: the largest gap of one rate, or of several.
 
     Parameters
     ----------
@@ -114,12 +157,16 @@ class Statistic:
         What it is, for a sentence: "the {words} was 0.03".
     aliases : tuple of str
         Other names that are accepted.
+    kind : {"difference", "ratio"}, default="difference"
+        The gap of a rate is the largest minus the smallest, or 1 minus the smallest divided by the
+        largest, which is 1 if every group's rate is 0.
     """
 
     name: str
     rates: tuple[Rate, ...]
     words: str
     aliases: tuple[str, ...] = ()
+    kind: Kind = "difference"
 
     @property
     def title(self) -> str:
@@ -133,13 +180,18 @@ class Statistic:
 
     @property
     def constraint(self) -> Constraint:
-        parts = [RateParity(rate) for rate in self.rates]
+        constraint = RateParity if self.kind == "difference" else RateRatio
+        parts = [constraint(rate) for rate in self.rates]
         return parts[0] if len(parts) == 1 else AllOf(parts)
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        return tuple(Requirement(rate, self.kind) for rate in self.rates)
 
     def value(self, counts: CellCounts) -> float:
         """The gap; NaN where a group has no rows for one of the rates."""
         # Python's max would pass a NaN over or not, depending on where it stands.
-        return float(np.max([np.ptp(rate.values(counts)) for rate in self.rates]))
+        return float(np.max([each.gap(each.rate.values(counts)) for each in self.requirements]))
 
 
 RATES: dict[str, Rate] = {
@@ -182,6 +234,12 @@ STATISTICS: dict[str, Statistic] = {
             "gap of the accuracies",
             ("accuracy",),
         ),
+        Statistic(
+            "selection_ratio",
+            (RATES["selection_rate"],),
+            "shortfall of the selection ratio from 1 (four-fifths rule)",
+            kind="ratio",
+        ),
     )
 }
 
@@ -219,7 +277,7 @@ def _check_rates(statistic: Statistic) -> None:
     if not statistic.rates:
         raise ValueError(f"the statistic {statistic.name!r} compares no rates; give at least one")
     known = dict(RATES)
-    for rate in statistic.rates:
+    for rate in (each.rate for each in statistic.requirements):
         if not rate.name.strip() or rate.name in _OTHER_COLUMNS:
             raise ValueError(
                 f"a rate cannot be named {rate.name!r}, since it is a column of tables that also "
@@ -264,7 +322,7 @@ class Constraint(ABC):
         touched: NDArray[np.bool_] = (self.features(cells) != 0).any(axis=1)
         return touched
 
-    def rates(self) -> tuple[Rate, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         """The rates of predictions that must be alike, for `FairBoostClassifier`."""
         raise ValueError(
             "FairBoostClassifier compares the groups' rates of predictions, and "
@@ -274,7 +332,32 @@ class Constraint(ABC):
 
 
 @dataclass(frozen=True)
-class RateParity(Constraint):
+class _OneRate(Constraint):
+    """A constraint on one rate of the groups."""
+
+    rate: Any
+    kind: ClassVar[Kind]
+
+    def __post_init__(self) -> None:
+        rate = RATES.get(self.rate) if isinstance(self.rate, str) else self.rate
+        if not isinstance(rate, Rate):
+            raise ValueError(
+                f"rate={self.rate!r} is unknown; use one of {listing(list(RATES))}, or a Rate"
+            )
+        object.__setattr__(self, "rate", rate)  # frozen, but a name becomes what it names
+
+    def needed(self, cells: Cells) -> NDArray[np.bool_]:
+        if self.rate.event == "all" or len(cells.group_values) < 2:
+            return np.zeros(len(cells), dtype=bool)  # every group has rows, of some label
+        inside: NDArray[np.bool_] = self.rate.inside(cells)
+        return inside
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        return (Requirement(self.rate, self.kind),)
+
+
+@dataclass(frozen=True)
+class RateParity(_OneRate):
     """The groups' rates are alike, up to a slack.
 
     For `FairProjClassifier`, which constrains training weights: every pair of groups holds the same
@@ -288,15 +371,7 @@ class RateParity(Constraint):
         A rate, or the name of one in `RATES`.
     """
 
-    rate: Any
-
-    def __post_init__(self) -> None:
-        rate = RATES.get(self.rate) if isinstance(self.rate, str) else self.rate
-        if not isinstance(rate, Rate):
-            raise ValueError(
-                f"rate={self.rate!r} is unknown; use one of {listing(list(RATES))}, or a Rate"
-            )
-        object.__setattr__(self, "rate", rate)  # frozen, but a name becomes what it names
+    kind = "difference"
 
     def features(self, cells: Cells) -> Array:
         member = cells.group[:, None] == np.arange(len(cells.group_values))
@@ -313,14 +388,33 @@ class RateParity(Constraint):
         groups = cells.group_names
         return [f"{groups[b]} - {groups[a]}{where}" for a, b in _pairs(cells)]
 
-    def needed(self, cells: Cells) -> NDArray[np.bool_]:
-        if self.rate.event == "all" or len(cells.group_values) < 2:
-            return np.zeros(len(cells), dtype=bool)  # every group has rows, of some label
-        inside: NDArray[np.bool_] = self.rate.inside(cells)
-        return inside
 
-    def rates(self) -> tuple[Rate, ...]:
-        return (self.rate,)
+@dataclass(frozen=True)
+class RateRatio(_OneRate):
+    """The smallest of the groups' rates is at least a share of the largest.
+
+    For `FairBoostClassifier` only: with ``max_gap=0.2`` the ratio is at least 0.8.
+
+    Parameters
+    ----------
+    rate : Rate or str
+        A rate, or the name of one in `RATES`.
+    """
+
+    kind = "ratio"
+
+    def features(self, cells: Cells) -> Array:
+        raise self._refusal()
+
+    def names(self, cells: Cells) -> list[str]:
+        raise self._refusal()
+
+    def _refusal(self) -> ValueError:
+        return ValueError(
+            "FairProjClassifier balances training weights and cannot limit the "
+            f"{self.requirements()[0].words} of predictions; use a difference instead, such as "
+            "'demographic_parity', or FairBoostClassifier"
+        )
 
 
 def _pairs(cells: Cells) -> combinations[tuple[int, int]]:
@@ -358,8 +452,8 @@ class AllOf(Constraint):
         needed: NDArray[np.bool_] = np.stack([part.needed(cells) for part in self.parts])
         return np.asarray(needed.any(axis=0))
 
-    def rates(self) -> tuple[Rate, ...]:
-        return tuple(dict.fromkeys(rate for part in self.parts for rate in part.rates()))
+    def requirements(self) -> tuple[Requirement, ...]:
+        return tuple(dict.fromkeys(each for part in self.parts for each in part.requirements()))
 
 
 @dataclass(frozen=True)
@@ -426,13 +520,93 @@ equal_opportunity = STATISTICS["equal_opportunity"].constraint
 false_positive_rate_parity = STATISTICS["false_positive_rate_parity"].constraint
 equalized_odds = STATISTICS["equalized_odds"].constraint
 accuracy_parity = STATISTICS["accuracy_parity"].constraint
+selection_ratio = STATISTICS["selection_ratio"].constraint
 
 
 def find_constraint(constraints: Any) -> Any:
-    """The ``constraints`` parameter with names resolved; objects, arrays and None stay."""
-    if not isinstance(constraints, str):
-        return constraints
+    """The ``constraints`` parameter with names resolved; objects, arrays and None stay.
+
+    A list or tuple of names and constraints is all of them at once.
+    """
+    if isinstance(constraints, str):
+        return _named(constraints)
+    if _is_several(constraints):
+        return AllOf([_named(part) for part in constraints])
+    return constraints
+
+
+def _is_several(constraints: Any) -> bool:
+    """Whether it is a list of constraints, and not an array of features."""
+    return isinstance(constraints, list | tuple) and any(
+        isinstance(part, str | Constraint) for part in constraints
+    )
+
+
+def _named(constraint: Any) -> Constraint:
+    if isinstance(constraint, Constraint):
+        return constraint
     try:
-        return find_statistic(constraints, "constraints").constraint
+        return find_statistic(constraint, "constraints").constraint
     except ValueError as error:
         raise ValueError(f"{error}, a Constraint object, or None for no constraint") from None
+
+
+def _requirements_of(constraints: Any) -> tuple[Requirement, ...]:
+    """The distinct requirements of a ``constraints`` parameter, in order."""
+    constraint = find_constraint(constraints)
+    if constraint is None:
+        return ()
+    if not isinstance(constraint, Constraint):
+        raise ValueError(
+            "FairBoostClassifier needs a constraint by name or object, or a list of them, got "
+            f"{type(constraint).__name__}; use one of {listing(statistic_names(), 20)}"
+        )
+    return constraint.requirements()
+
+
+def limits_of(constraints: Any, max_gap: Any) -> dict[Requirement, float]:
+    """The largest gap allowed for each requirement.
+
+    Parameters
+    ----------
+    constraints : str, Constraint, sequence of them or None
+    max_gap : float or sequence
+        One number in [0, 1] for all. Or, for a sequence of constraints, one entry for each: a
+        number, or one number for each rate of that constraint. For a single constraint, one number
+        for each of its rates.
+
+    Returns
+    -------
+    dict of Requirement to float
+        A requirement that several constraints share has the smallest of its gaps.
+    """
+    requirements = _requirements_of(constraints)
+    entries = _entries(max_gap)
+    if not _is_several(constraints) or entries is None:
+        return _limits(requirements, max_gap, "max_gap")
+    if len(entries) != len(constraints):
+        raise ValueError(
+            f"max_gap has {len(entries)} entries and constraints has {len(constraints)}; give one "
+            "number, or one entry for each constraint"
+        )
+    limits = dict.fromkeys(requirements, 1.0)
+    for position, (part, entry) in enumerate(zip(constraints, entries, strict=True)):
+        of_part = _limits(_requirements_of(part), entry, f"max_gap[{position}]")
+        limits.update({each: min(limit, limits[each]) for each, limit in of_part.items()})
+    return limits
+
+
+def _entries(max_gap: Any) -> list[Any] | None:
+    """The entries of a sequence; None for a number, and for text, which is refused later."""
+    try:
+        return None if isinstance(max_gap, str) else list(max_gap)
+    except TypeError:
+        return None
+
+
+def _limits(
+    requirements: tuple[Requirement, ...], max_gap: Any, parameter: str
+) -> dict[Requirement, float]:
+    names = [each.words for each in requirements]
+    gaps = check_slack(max_gap, names, parameter, largest=1.0)
+    return dict(zip(requirements, gaps.tolist(), strict=True))

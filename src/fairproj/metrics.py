@@ -1,7 +1,8 @@
 """Group rates and gaps of predictions, in fairlearn's conventions, and scorers made of them.
 
-Every gap is the largest minus the smallest rate over the groups. For more than gaps, use
-fairlearn's ``MetricFrame``: these functions fit into it.
+A gap is the largest minus the smallest rate over the groups; that of the selection ratio is 1 minus
+the smallest divided by the largest. For more than gaps, use fairlearn's ``MetricFrame``: these
+functions fit into it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from fairproj.data.checks import (
     plain_labels,
 )
 from fairproj.data.columns import split_sensitive_columns
+from fairproj.data.types import Array, Codes
 
 __all__ = [
     "accuracy_difference",
     "accuracy_parity_scorer",
+    "calibration_error",
     "demographic_parity_difference",
     "demographic_parity_scorer",
     "equal_opportunity_difference",
@@ -39,10 +42,15 @@ __all__ = [
     "equalized_odds_scorer",
     "false_positive_rate_difference",
     "false_positive_rate_parity_scorer",
+    "gap_curve",
     "gap_difference",
     "group_rates",
     "make_gap_scorer",
+    "selection_ratio_scorer",
+    "selection_ratio_shortfall",
 ]
+
+_MOST_THRESHOLDS = 200  # of a curve, unless they are given
 
 
 def group_rates(
@@ -164,6 +172,11 @@ def gap_difference(
 
 def checked_gap(statistic: Statistic, counts: CellCounts, groups: Groups) -> float:
     """The gap, after a check that every group has rows for it."""
+    _check_rows(statistic, counts, groups)
+    return statistic.value(counts)
+
+
+def _check_rows(statistic: Statistic, counts: CellCounts, groups: Groups) -> None:
     for rate in statistic.rates:
         unknown = np.isnan(rate.values(counts))
         if unknown.any():
@@ -171,7 +184,6 @@ def checked_gap(statistic: Statistic, counts: CellCounts, groups: Groups) -> flo
                 f"group {groups.names[int(np.argmax(unknown))]!r} has no rows for its "
                 f"{rate.words}; merge it with another group or leave it out"
             )
-    return statistic.value(counts)
 
 
 def _difference(function: str, statistic: str, doc: str) -> Callable[..., float]:
@@ -224,6 +236,11 @@ accuracy_difference = _difference(
     "accuracy_parity",
     "Gap of the accuracies, P(correct prediction | group).",
 )
+selection_ratio_shortfall = _difference(
+    "selection_ratio_shortfall",
+    "selection_ratio",
+    "1 minus the ratio of the smallest to the largest selection rate; 1 if nobody is selected.",
+)
 
 # For GridSearchCV and friends, with set_score_request(sensitive_features=True).
 demographic_parity_scorer = make_scorer(demographic_parity_difference, greater_is_better=False)
@@ -233,6 +250,7 @@ false_positive_rate_parity_scorer = make_scorer(
 )
 equalized_odds_scorer = make_scorer(equalized_odds_difference, greater_is_better=False)
 accuracy_parity_scorer = make_scorer(accuracy_difference, greater_is_better=False)
+selection_ratio_scorer = make_scorer(selection_ratio_shortfall, greater_is_better=False)
 
 
 def make_gap_scorer(
@@ -277,3 +295,213 @@ def make_gap_scorer(
         )
 
     return scorer
+
+
+def gap_curve(
+    y_true: Any,
+    y_score: Any,
+    *,
+    sensitive_features: Any,
+    sample_weight: Any = None,
+    statistic: str = "equal_opportunity",
+    pos_label: Any = None,
+    thresholds: Any = None,
+) -> pd.DataFrame:
+    """Gap, accuracy and selection rate for every threshold of a score.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+        Labels.
+    y_score : array-like of shape (n_rows,)
+        Scores, such as probabilities of the positive label; a row is predicted positive where its
+        score exceeds the threshold.
+    sensitive_features, sample_weight, pos_label : as for `group_rates`
+    statistic : str, default="equal_opportunity"
+        A name of `fairproj.constraints.STATISTICS` or an alias.
+    thresholds : array-like, optional
+        By default the distinct scores, or 200 quantiles of the scores if there are more.
+
+    Returns
+    -------
+    DataFrame
+        One row for each distinct threshold, in ascending order: ``threshold``, ``gap``,
+        ``accuracy``, ``balanced_accuracy``, ``selection_rate``, and each group's rates that the
+        statistic compares, such as ``true_positive_rate[women]``.
+
+    Examples
+    --------
+    >>> from fairproj.metrics import gap_curve
+    >>> curve = gap_curve(
+    ...     [1, 1, 0, 1, 0, 1], [0.9, 0.6, 0.3, 0.7, 0.6, 0.2],
+    ...     sensitive_features=list("aaabbb"), thresholds=[0.25, 0.5, 0.65])
+    >>> curve[["threshold", "gap"]].to_numpy().tolist()
+    [[0.25, 0.5], [0.5, 0.5], [0.65, 0.0]]
+    """
+    compared = find_statistic(statistic)
+    actual, _ = positive_masks(y_true, y_true, pos_label)
+    score = _check_scores(y_score, "y_score", len(actual))
+    weight = check_weights(sample_weight, len(actual))
+    groups = check_groups(sensitive_features, len(actual), beside="y_true")
+    _check_rows(compared, CellCounts.of_rows(actual, actual, groups, weight), groups)
+    cuts = _check_thresholds(thresholds, score)
+    counts = _counts_by_threshold(actual, score, groups, weight, cuts)
+    everyone = _over_groups(counts, len(groups.values))
+    rates = {rate: rate.values(counts).reshape(-1, len(cuts)) for rate in compared.rates}
+    curve = {
+        "threshold": cuts,
+        "gap": np.max([each.gap(rates[each.rate]) for each in compared.requirements], axis=0),
+        "accuracy": RATES["accuracy"].values(everyone),
+        "balanced_accuracy": _balanced_accuracy(everyone),
+        "selection_rate": RATES["selection_rate"].values(everyone),
+    }
+    for rate, by_group in rates.items():
+        names = [f"{rate.name}[{name}]" for name in groups.names]
+        curve |= dict(zip(names, by_group, strict=True))
+    return pd.DataFrame(curve)
+
+
+def _counts_by_threshold(
+    actual: NDArray[np.bool_], score: Array, groups: Groups, weight: Array, cuts: Array
+) -> CellCounts:
+    """Counts with a row for each group and threshold, thresholds within groups.
+
+    Each cell's weight is binned by the number of thresholds that its rows exceed; the sum of the
+    bins above a threshold is what is predicted positive there.
+    """
+    shape = (len(groups.values), 2, len(cuts) + 1)
+    place = (2 * groups.codes + actual) * shape[2] + np.searchsorted(cuts, score)
+    binned = np.bincount(place, weight, int(np.prod(shape))).reshape(shape).astype(float)
+    above = np.cumsum(binned[:, :, ::-1], axis=2)[:, :, ::-1].swapaxes(1, 2)
+    size = np.repeat(above[:, 0], len(cuts), axis=0)
+    return CellCounts(size, above[:, 1:].reshape(-1, 2))
+
+
+def _over_groups(counts: CellCounts, n_groups: int) -> CellCounts:
+    """The same over all groups together, a row for each threshold."""
+    size, predicted = (
+        part.reshape(n_groups, -1, 2).sum(axis=0) for part in (counts.size, counts.predicted)
+    )
+    return CellCounts(size, predicted)
+
+
+def _balanced_accuracy(counts: CellCounts) -> Array:
+    """The mean share of correct predictions over the labels that occur."""
+    present = counts.size[0] > 0
+    recall = counts.correct[:, present] / counts.size[:, present]
+    return np.asarray(recall.mean(axis=1))
+
+
+def _check_scores(scores: Any, name: str, n_rows: int) -> Array:
+    values = np.asarray(scores, dtype=float)
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"{name} has shape {values.shape}; it must hold one number for each of the {n_rows} "
+            "rows of y_true, such as predict_proba(X)[:, 1]"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} has {int((~np.isfinite(values)).sum())} missing or infinite entries; all must "
+            "be finite"
+        )
+    return values
+
+
+def _check_thresholds(thresholds: Any, score: Array) -> Array:
+    if thresholds is not None:
+        cuts = np.asarray(thresholds, dtype=float)
+        if cuts.ndim != 1 or not len(cuts) or np.isnan(cuts).any():
+            raise ValueError(f"thresholds must be a sequence of numbers, got {thresholds!r}")
+        return np.unique(cuts)
+    cuts = np.unique(score)
+    if len(cuts) <= _MOST_THRESHOLDS:
+        return cuts
+    shares = np.linspace(0, 1, _MOST_THRESHOLDS)
+    return np.unique(np.quantile(score, shares, method="inverted_cdf"))
+
+
+def calibration_error(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    n_bins: int = 10,
+) -> pd.DataFrame:
+    """Expected calibration error of probabilities, overall and in each group.
+
+    Rows are sorted by probability into bins of equal weight. The error is the mean over the bins,
+    by weight, of the distance between the mean probability and the share of positive labels. Even
+    for calibrated probabilities it is above zero, the more so the fewer rows a bin has.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+        Labels.
+    y_prob : array-like of shape (n_rows,)
+        Probabilities of the positive label.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
+        The groups; several columns are crossed.
+    sample_weight : array-like of shape (n_rows,), optional
+    pos_label : label, optional
+        The positive label; by default the larger of the two in sort order.
+    n_bins : int, default=10
+        Each group has its own bins. Rows of equal probability share a bin.
+
+    Returns
+    -------
+    DataFrame
+        A row ``overall`` and one for each group: ``ece``, ``mean_probability``, ``observed_rate``
+        (the share of positive labels) and ``count`` (rows).
+
+    Examples
+    --------
+    >>> from fairproj.metrics import calibration_error
+    >>> errors = calibration_error(
+    ...     [0, 1, 1, 1], [0.2, 0.9, 0.6, 0.6], sensitive_features=list("aabb"), n_bins=2)
+    >>> errors["ece"].round(3).to_dict()
+    {'overall': 0.175, 'a': 0.15, 'b': 0.4}
+    """
+    actual, _ = positive_masks(y_true, y_true, pos_label)
+    prob = _check_scores(y_prob, "y_prob", len(actual))
+    if (prob < 0).any() or (prob > 1).any():
+        outside = prob[(prob < 0) | (prob > 1)][0]
+        raise ValueError(f"y_prob holds {outside:g}; probabilities must lie between 0 and 1")
+    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+        raise ValueError(f"n_bins must be a whole number from 1 on, got {n_bins!r}")
+    weight = check_weights(sample_weight, len(actual))
+    names, parts = ["overall"], [np.ones(len(actual), dtype=bool)]
+    if sensitive_features is not None:
+        groups = check_groups(sensitive_features, len(actual), beside="y_true")
+        names += groups.names
+        parts += [groups.codes == g for g in range(len(groups.values))]
+    rows = [_calibration(actual[part], prob[part], weight[part], n_bins) for part in parts]
+    return pd.DataFrame(rows, index=pd.Index(names, name="group"))
+
+
+def _calibration(
+    actual: NDArray[np.bool_], prob: Array, weight: Array, n_bins: int
+) -> dict[str, float]:
+    total = weight.sum()
+    if not total:
+        unknown = dict.fromkeys(("ece", "mean_probability", "observed_rate"), np.nan)
+        return {**unknown, "count": len(prob)}
+    bins = _equal_weight_bins(prob, weight / total, n_bins)
+    distance = np.abs(np.bincount(bins, weight * (prob - actual)))
+    return {
+        "ece": float(distance.sum() / total),
+        "mean_probability": float((weight * prob).sum() / total),
+        "observed_rate": float(weight[actual].sum() / total),
+        "count": len(prob),
+    }
+
+
+def _equal_weight_bins(values: Array, share: Array, n_bins: int) -> Codes:
+    """The bin of each row; where bins begin is decided by the weight below a value."""
+    distinct, index = np.unique(values, return_inverse=True)
+    mass = np.bincount(index, share, len(distinct))
+    below = np.cumsum(mass) - mass
+    rounding = 1e-9  # ten times 0.1 may come out below 1
+    bins = np.minimum(np.floor(n_bins * below + rounding), n_bins - 1)
+    return np.asarray(bins[index], dtype=np.intp)

@@ -126,7 +126,11 @@ def find_supported(
     constraints: Any, method: str, supports: Callable[[Statistic], bool]
 ) -> Statistic:
     """The statistic of that name, where the method supports it."""
-    names = [name for name in statistic_names() if supports(find_statistic(name))]
+    names = [
+        name
+        for name in statistic_names()
+        if find_statistic(name).kind == "difference" and supports(find_statistic(name))
+    ]
     if not isinstance(constraints, str) or constraints not in names:
         raise ValueError(
             f"{method} does not support constraints={constraints!r}; use one of "

@@ -1,6 +1,6 @@
-"""The boosting loop and its parts.
+"""Boosting rounds: what both methods share, and what each of them is.
 
-`loop` runs rounds; `losses` keep weights and margins; `policies` choose the training weights, by
-the paper's `projection` or by what a `monitor` observes; `record` and `certificate` keep what is
-known; `finish` decides which rounds make the model; `resume` continues a run.
+`loop` runs rounds of an objective. `projected` is that of the paper, with `weights` and
+`projection`; `signed_costs` is ours, with `losses`, `costs`, `multipliers`, `rows`, `monitor` and
+`operating_point`. `record`, `bounds`, `certificate` and `finish` tell what came out.
 """

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from fairproj.data.types import Array
 
+LARGEST = float(np.finfo(float).max)
 GAP_TIE = 1e-9  # a gap that exceeds its limit by no more than this counts as within it
 
 
@@ -37,15 +40,38 @@ def log_bounds(
     }
 
 
-def log_tilted_bound(edge_w: Array, tilt_cost: Array, learning_rate: float = 1.0) -> Array:
-    """Bound on the log of the tilted loss L^t(f_t) after each round of the closed loop.
+def cost_loss_bound(
+    kind: Literal["multiplicative", "additive"] | None,
+    edge_w: Array,
+    log_cost_loss: Array,
+    cost_change: Array,
+    slope_mass: Array,
+    learning_rate: float = 1.0,
+) -> Array:
+    """Bound on L_lam(f_t) after each first-order round; NaN where nothing is proved.
 
-    L^t(f) is the mean of b^t_i exp(-y_i f(x_i)), b^t the tilt of round t. A round whose vote is
-    computed under w, which is proportional to b^t_i exp(-y_i f(x_i)), has
-    L^t(f_t) <= L^t(f_{t-1}) exp(-2 learning_rate edge_w^2); a change of the tilt before it adds
-    kappa_t = log L^t(f_{t-1}) - log L^{t-1}(f_{t-1}), exactly. So::
+    L_lam(f) = sum_i s_i |worth_c| phi(y~_i f(x_i)) / phi(0) is 1 before training. A round with edge
+    gamma under w, which is proportional to s |worth| u, and vote ``learning_rate * alpha`` has
+    E_w[exp(-vote y~ h)] <= 1 - eta (1 - sqrt(1 - 4 gamma^2)) <= exp(-2 eta gamma^2). A change of
+    the costs before it multiplies L_lam by exp(kappa), exactly.
 
-        log L^T(f_T) <= sum_t (kappa_t - 2 learning_rate edge_w,t^2)
+    ==============  ===========================================================================
+    multiplicative  exponential loss, where a round multiplies L_lam by that expectation:
+                    log L_lam <= sum_t (kappa_t - 2 eta gamma_t^2)
+    additive        logistic loss, since ln(1 + exp(-m - d)) <= ln(1 + exp(-m)) + u (exp(-d) - 1):
+                    a round lowers L_lam by at least eta S (1 - sqrt(1 - 4 gamma^2)) with
+                    S = sum_i s_i |worth_c| u_i / phi(0)
+    ==============  ===========================================================================
     """
-    bound: Array = np.cumsum(tilt_cost - 2 * learning_rate * edge_w**2)
+    if kind is None:
+        return np.full(len(edge_w), np.nan)
+    if kind == "multiplicative":
+        log_bound = np.cumsum(cost_change - 2 * learning_rate * edge_w**2)
+        with np.errstate(over="ignore"):
+            return np.minimum(np.exp(log_bound), LARGEST)  # JSON has no infinity
+    after = np.exp(log_cost_loss)
+    earlier = np.concatenate([[1.0], after[:-1]])
+    changes = earlier * np.expm1(cost_change)
+    gains = learning_rate * slope_mass * (1 - np.sqrt(np.maximum(0.0, 1 - 4 * edge_w**2)))
+    bound: Array = 1.0 + np.cumsum(changes - gains)
     return bound

@@ -7,19 +7,19 @@ classifier is fair.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from fairproj.boosting.bounds import GAP_TIE, log_bounds, log_tilted_bound
+from fairproj.boosting.bounds import log_bounds
+from fairproj.boosting.record import History
 from fairproj.data.types import Array
 from fairproj.engines.base import TIE
 
 ROUNDING = 1e-12  # edges are sums over all rows: equality holds up to this
 FEASIBLE = 1e-9
-LARGEST = float(np.finfo(float).max)
 
 CAVEAT = (
     "The certificate is about the loss on the training rows and about the training weights. It "
@@ -27,9 +27,10 @@ CAVEAT = (
 )
 
 GAP_CAVEAT = (
-    "The certificate is about the rows that were watched and trained on. The tilt, by which the "
-    "weights of groups are changed, and the number of rounds were chosen on them, so the gap on "
-    "new rows may be larger: see FairnessReport."
+    "The certificate is about the rows that were watched and trained on. The costs of the rows and "
+    "the number of rounds were chosen on them, so the gap on new rows may be larger: see "
+    "FairnessReport. The gap holds where the model decides, at the threshold above; another "
+    "threshold has another gap: see gap_curve."
 )
 
 
@@ -155,7 +156,7 @@ class Certificate(_Statement):
 
 @dataclass(frozen=True)
 class GapCertificate(_Statement):
-    """The certificate of a `FairBoostClassifier`, whose tilt is part of the loss.
+    """The certificate of a `FairBoostClassifier`, whose rows carry signed costs.
 
     Attributes
     ----------
@@ -163,31 +164,41 @@ class GapCertificate(_Statement):
         Rounds that the model has, and rounds that were run.
     stop : str
         Why the run ended.
-    loss, log_loss, train_error : float
-        As in `Certificate`.
-    tilted_loss : float
-        The mean of b_i exp(-y_i f(x_i)), b the tilt of the last round kept; what was minimised.
-    tilt_cost : float
-        The sum of kappa: what all changes of the tilt added to its logarithm.
-    bound_tilted : float or None
-        exp(tilt_cost - 2 eta sum_t edge_w^2), a bound on `tilted_loss`; None for a loss without
-        proved bounds.
-    bound_loss : float or None
-        The bound on `loss` that follows: `bound_tilted` times the largest 1/b_i.
-    edge_transfer_rounds : int
-        Rounds in which ``|edge_w - edge_q| <= TV <= fairness_cost``; a theorem, so all of them.
     event : str
         The rate whose gap lies highest above its limit (or least below); empty where none was
         watched.
-    gap, max_gap, accuracy : float
-        That gap of the predictions, its limit, and the accuracy; on the rows that were watched.
-    met, useful : bool
-        Whether every gap is within its limit, and whether the model is more accurate there than a
-        constant one; ``met`` implies ``useful``.
+    gap, max_gap, accuracy, watched_loss : float
+        That gap of the predictions, its limit, the accuracy and the loss; on the watched rows,
+        where the model decides.
+    within, useful, met : bool
+        Whether every gap is within its limit (by a standard error with ``margin="one_se"``);
+        whether errors cost less there than those of both constant predictions, by a standard error;
+        and both of these.
+    threshold : float
+        The probability of the positive label above which it is predicted.
+    bias : float
+        What was added to the margin to bring the gaps within their limits; 0 for nothing.
     watched_on : str
-        Which rows those were.
-    mean_edge_q, mean_edge_w, mean_fairness_cost, mean_tv : float
-        Fairness cost and total variation are those of w against the untilted q.
+        Which rows were watched.
+    loss, log_loss, train_error : float
+        Of the rounds kept, on the training rows at a margin of zero and without the bias: the loss
+        (1 for a margin of zero) and the error, class weights included.
+    cost_loss, bound_cost_loss : float, float or None
+        L_lam, the loss with the signed costs of the last round kept, and a bound on it; None where
+        nothing is proved, as for Newton steps.
+    cost_change : float
+        The sum of kappa: what all changes of the costs added to log L_lam.
+    constant, penalty, bound_error : float
+        C_lam, sum lam rate, and ``constant + cost_loss - penalty``, which is at least
+        `train_error` by the Lagrangian identity.
+    constant_error : float
+        The error of the better constant prediction on the training rows.
+    flipped : int
+        The (group, label) cells whose label was flipped in the last round kept.
+    largest_multiplier : float
+    edge_transfer_rounds : int
+        Rounds in which ``|edge_w - edge_q| <= TV``, the signed total variation; a theorem, so all.
+    mean_edge_q, mean_edge_w, mean_tv : float
     """
 
     caveat = GAP_CAVEAT
@@ -195,60 +206,63 @@ class GapCertificate(_Statement):
     n_rounds: int
     n_rounds_run: int
     stop: str
-    loss: float
-    log_loss: float
-    train_error: float
-    tilted_loss: float
-    tilt_cost: float
-    bound_tilted: float | None
-    bound_loss: float | None
-    edge_transfer_rounds: int
     event: str
     gap: float
     max_gap: float
     accuracy: float
-    met: bool
+    watched_loss: float
+    within: bool
     useful: bool
+    met: bool
+    threshold: float
+    bias: float
     watched_on: str
+    loss: float
+    log_loss: float
+    train_error: float
+    cost_loss: float
+    bound_cost_loss: float | None
+    cost_change: float
+    constant: float
+    penalty: float
+    bound_error: float
+    constant_error: float
+    flipped: int
+    largest_multiplier: float
+    edge_transfer_rounds: int
     mean_edge_q: float
     mean_edge_w: float
-    mean_fairness_cost: float
     mean_tv: float
 
     @property
     def holds(self) -> bool:
         """Whether every statement that is a theorem held in the numbers of this run."""
+        bound = self.bound_cost_loss
         return (
             self.edge_transfer_rounds == self.n_rounds
             and _at_most_loss(self.train_error, self.loss)
-            and (self.bound_tilted is None or self.tilted_loss <= self.bound_tilted * (1 + 1e-9))
-            and (self.bound_loss is None or self.loss <= self.bound_loss * (1 + 1e-9))
+            and _at_most_loss(self.train_error, self.bound_error)
+            and (bound is None or self.cost_loss <= bound + 1e-9 * max(1.0, bound))
         )
-
-    @property
-    def within(self) -> bool:
-        """Whether `gap` is within `max_gap`; `met` also asks for a useful model."""
-        return self.gap <= self.max_gap + GAP_TIE
 
     @property
     def shortfall(self) -> str:
         """What the model misses, in a sentence; empty where it misses nothing."""
-        if self.met:
+        if self.met or not self.event:
             return ""
-        advice = (
-            "raise max_gap, or use more rounds or stronger learners (max_depth); a gap may be out "
-            "of reach where the features do not tell the groups apart"
-        )
         if not self.useful:
             return (
-                "no round was more accurate than a constant prediction on the "
-                f"{self.watched_on}; the best has an accuracy of {self.accuracy:.3f}; {advice}"
+                "the model says the same to nearly everyone, so it is not useful whatever its gap: "
+                f"on the {self.watched_on} its errors cost no less than those of a constant "
+                f"prediction, by a standard error (accuracy {self.accuracy:.3f}); with rare labels "
+                "use class_weight='balanced' or selection_rate=, else raise max_gap or add "
+                "features that tell more about the label"
             )
         return (
-            f"no useful round had a gap within max_gap={self.max_gap:g}; the model that comes "
-            f"nearest has a gap of {self.gap:.3f} on the {self.watched_on}, "
-            f"{self.gap - self.max_gap:.3f} too much, at an accuracy of {self.accuracy:.3f}; "
-            f"{advice}"
+            f"no useful round had a gap within max_gap={self.max_gap:g}, with or without a bias; "
+            f"the model that comes nearest has a gap of {self.gap:.3f} on the {self.watched_on}, "
+            f"{self.gap - self.max_gap:.3f} too much, at an accuracy of {self.accuracy:.3f}; raise "
+            "max_gap, or use more rounds or larger trees (max_leaf_nodes)"
         )
 
     def rows(self) -> list[tuple[str, str]]:
@@ -260,26 +274,45 @@ class GapCertificate(_Statement):
             gap = "nothing was compared"
         return [
             ("Rounds", f"{n} kept of {self.n_rounds_run} run; {self.stop}"),
+            (f"Gap on the {self.watched_on}", f"{gap}; accuracy {self.accuracy:.4f}"),
+            ("Useful", _usefulness(self.useful)),
             (
-                f"Gap on the {self.watched_on}",
-                f"{gap}; accuracy {self.accuracy:.4f}",
+                "Decision",
+                f"positive where the probability exceeds {self.threshold:.4g}"
+                + (f"; a bias of {self.bias:+.4f} was added to the margin" if self.bias else ""),
             ),
-            ("Loss, exact", f"{self.loss:.4g} (1 before training)"),
-            ("Training error", f"{self.train_error:.4f}"),
-            ("Tilted loss, exact", f"{self.tilted_loss:.4g}"),
-            ("Bound on the tilted loss", _bound(self.bound_tilted)),
+            ("Training loss, exact", f"{self.loss:.4g} (1 for a margin of zero)"),
+            ("Training error", f"{self.train_error:.4f} at a margin of zero"),
             (
-                "Cost of changing the tilt",
-                f"{self.tilt_cost:+.4f} in the log loss, over all rounds",
+                "Bound on the training error",
+                f"{self.bound_error:.4f}"
+                + (
+                    f" (vacuous: a constant prediction has {self.constant_error:.4f})"
+                    if self.bound_error >= self.constant_error - ROUNDING
+                    else ""
+                ),
             ),
-            ("Bound on the loss", _bound(self.bound_loss)),
+            ("Loss with signed costs, exact", f"{self.cost_loss:.4g}"),
+            ("Bound on it", _bound(self.bound_cost_loss)),
+            ("Changes of the costs", f"{self.cost_change:+.4f} in its logarithm, over all rounds"),
+            (
+                "Costs in the last round",
+                f"largest multiplier {self.largest_multiplier:.4f}; flipped labels in "
+                f"{self.flipped} (group, label) cells",
+            ),
             ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
             (
                 "Averages",
                 f"edge under w {self.mean_edge_w:.4f}, under q {self.mean_edge_q:.4f}, "
-                f"fairness cost {self.mean_fairness_cost:.4f}, total variation {self.mean_tv:.4f}",
+                f"signed total variation {self.mean_tv:.4f}",
             ),
         ]
+
+
+def _usefulness(useful: bool) -> str:
+    if useful:
+        return "yes: errors cost less than those of both constant predictions"
+    return "no: errors cost no less than those of a constant prediction"
 
 
 def _at_most_loss(error: float, loss: float) -> bool:
@@ -336,59 +369,55 @@ def certify(
 
 
 def certify_gap(
-    columns: Mapping[str, Array],
-    gaps: Array,
-    max_gap: Array,
-    events: Sequence[str],
+    history: History,
     *,
-    kept: int,
-    met: bool,
-    useful: bool,
-    least_log_tilt: float,
-    train_error: float,
-    learning_rate: float,
+    threshold: float,
     watched_on: str,
-    stop: str,
-    certified: bool = True,
+    constant_error: float,
+    compared: bool,
 ) -> GapCertificate:
-    """The certificate of the first ``kept`` rounds, from the columns of their history.
-
-    ``gaps`` has a row for each round and a column for each event.
-    """
-    first = {name: values[:kept] for name, values in columns.items()}
-    edge_w, edge_q = first["edge_w"], first["edge_q"]
-    cost, tv = first["fairness_cost"], first["tv"]
-    log_bound = float(log_tilted_bound(edge_w, first["tilt_cost"], learning_rate)[-1])
-    transfer = (np.abs(edge_w - edge_q) <= tv + ROUNDING) & (tv <= cost + ROUNDING)
-    worst = int(np.argmax(gaps[kept - 1] - max_gap)) if len(max_gap) else 0
-    log_loss = float(first["log_loss"][-1])
+    """The certificate of the rounds that a history keeps, with its bias."""
+    kept = history.n_kept
+    first = {name: values[:kept] for name, values in history.columns.items()}
+    edge_w, edge_q, tv = first["edge_w"], first["edge_q"], first["tv"]
+    last: Any = history[kept - 1].observed
+    # A bias is kept only where it brings a useful model within the limits.
+    state = last.bias if history.bias else last
+    within, useful = (True, True) if history.bias else (last.within, last.useful)
+    excess = np.array(state.gaps) - np.array(history.limits)
+    worst = int(np.argmax(excess)) if compared else None
+    bound = float(first["bound_cost_loss"][-1])
+    constant, penalty = float(last.constant), float(last.penalty)
+    cost_loss = float(first["cost_loss"][-1])
     return GapCertificate(
         n_rounds=kept,
-        n_rounds_run=len(columns["edge_w"]),
-        stop=stop,
-        loss=float(np.exp(log_loss)),
-        log_loss=log_loss,
-        train_error=train_error,
-        tilted_loss=float(np.exp(first["log_tilted_loss"][-1])),
-        tilt_cost=float(first["tilt_cost"].sum()),
-        bound_tilted=_exp(log_bound) if certified else None,
-        bound_loss=_exp(log_bound - least_log_tilt) if certified else None,
-        edge_transfer_rounds=int(transfer.sum()),
-        event=events[worst] if len(events) else "",
-        gap=float(gaps[kept - 1, worst]) if len(max_gap) else 0.0,
-        max_gap=min(float(max_gap[worst]), LARGEST) if len(max_gap) else 0.0,
-        accuracy=float(first["accuracy"][-1]),
-        met=met,
-        useful=useful,
+        n_rounds_run=len(history),
+        stop=history.stop_reason.sentence,
+        event="" if worst is None else history.events[worst],
+        gap=0.0 if worst is None else float(state.gaps[worst]),
+        max_gap=0.0 if worst is None else float(history.limits[worst]),
+        accuracy=float(state.accuracy),
+        watched_loss=float(state.loss),
+        within=bool(within),
+        useful=bool(useful),
+        met=bool(compared and within and useful),
+        threshold=threshold,
+        bias=history.bias,
         watched_on=watched_on,
+        loss=float(first["loss"][-1]),
+        log_loss=float(first["log_loss"][-1]),
+        train_error=float(first["train_error"][-1]),
+        cost_loss=cost_loss,
+        bound_cost_loss=None if np.isnan(bound) else bound,
+        cost_change=float(first["cost_change"].sum()),
+        constant=constant,
+        penalty=penalty,
+        bound_error=constant + cost_loss - penalty,
+        constant_error=constant_error,
+        flipped=int(last.flipped),
+        largest_multiplier=float(max(map(abs, last.multipliers), default=0.0)),
+        edge_transfer_rounds=int((np.abs(edge_w - edge_q) <= tv + ROUNDING).sum()),
         mean_edge_q=float(edge_q.mean()),
         mean_edge_w=float(edge_w.mean()),
-        mean_fairness_cost=float(cost.mean()),
         mean_tv=float(tv.mean()),
     )
-
-
-def _exp(log: float) -> float:
-    """exp without overflow: a bound that large says nothing, and files hold finite numbers."""
-    with np.errstate(over="ignore"):
-        return float(min(np.exp(log), LARGEST))

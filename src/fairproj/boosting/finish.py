@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairproj.boosting.bounds import GAP_TIE
 from fairproj.boosting.certificate import Certificate, GapCertificate, certify, certify_gap
 from fairproj.boosting.losses import Loss
-from fairproj.boosting.monitor import Monitor, WatchedRates
+from fairproj.boosting.monitor import Monitor
 from fairproj.boosting.record import History, Round, StopReason
-from fairproj.data.cells import CellCounts
 from fairproj.data.types import Array
 from fairproj.engines.base import Engine, Ensemble
 
-ROUNDING = 1e-9  # accuracies that differ by no more than this are equal
+ROUNDING = 1e-9  # losses that differ by no more than this are equal
 
 
 @dataclass(frozen=True)
@@ -24,12 +22,20 @@ class Run:
     """A run that has ended. ``learners`` are those of the last rounds."""
 
     engine: Engine
-    loss: Loss
+    link_scale: float
     learners: list[Any]
     rounds: list[Round]
     reason: StopReason
     learning_rate: float
     limits: Array
+
+    def history(self, names: tuple[str, ...] = ()) -> History:
+        limits = tuple(np.minimum(self.limits, np.finfo(float).max).tolist())
+        return History(tuple(self.rounds), names, limits, self.learning_rate, self.reason)
+
+    def ensemble(self, kept: int, intercept: float = 0.0) -> Ensemble:
+        votes = [record.vote for record in self.rounds[len(self.rounds) - len(self.learners) :]]
+        return self.engine.ensemble(self.learners[:kept], votes[:kept], self.link_scale, intercept)
 
 
 class Outcome(NamedTuple):
@@ -38,98 +44,96 @@ class Outcome(NamedTuple):
     certificate: Certificate | GapCertificate
 
 
-def finish_projection(run: Run, constraint_names: list[str]) -> Outcome:
+def finish_projection(run: Run, constraint_names: list[str], train_error: float) -> Outcome:
     """Keep all rounds of a run of `FairProjClassifier`."""
-    history = _history(run, tuple(constraint_names))
+    history = run.history(tuple(constraint_names))
     certificate = certify(
         history.columns,
         history.by_constraint("balance"),
         run.limits,
-        train_error=run.loss.train_error(),
+        train_error=train_error,
         learning_rate=run.learning_rate,
         stop=run.reason.sentence,
     )
-    return Outcome(_ensemble(run, len(run.learners)), history, certificate)
+    return Outcome(run.ensemble(len(run.learners)), history, certificate)
 
 
-def finish_closed_loop(run: Run, watched: WatchedRates, monitor: Monitor) -> Outcome:
-    """Keep the best rounds of a run of `FairBoostClassifier`."""
+def finish_signed_costs(
+    run: Run,
+    monitor: Monitor,
+    loss: Loss,
+    *,
+    newton: bool,
+    intercept: float,
+    constant_error: float,
+    choose_best: bool,
+) -> Outcome:
+    """Keep the best rounds of a run of `FairBoostClassifier`, with a bias if needed.
+
+    ``choose_best`` asks for the round of least loss where nothing is compared; else all are kept.
+    """
+    required = monitor.requirements
+    observed: list[Any] = [record.observed for record in run.rounds]
+    choice = Choice(len(observed))
+    if required.comparable:
+        choice = choose_round(observed, required.limits)
+    elif choose_best:
+        choice = Choice(_first_best(-np.array([one.loss for one in observed])) + 1)
     history = replace(
-        _history(run, ()),
-        events=tuple(watched.events),
-        watched=tuple(watched.names),
-        kept=len(run.rounds),
-        certified=run.loss.certified,
-    )
-    choice = Choice(len(history), True)
-    if watched.comparable:
-        counts = CellCounts.of_cells(watched.cells, monitor.size, monitor.size)
-        accuracy = history.columns["accuracy"]
-        choice = choose_round(history.by_event(), run.limits, accuracy, counts.constant_accuracy)
-    history = replace(history, kept=choice.kept)
-    last: Any = run.rounds[choice.kept - 1].observed
-    certificate = certify_gap(
-        history.columns,
-        history.by_event(),
-        run.limits,
-        history.events if watched.comparable else (),
+        run.history(),
+        events=tuple(required.events),
+        watched=tuple(required.names),
         kept=choice.kept,
-        met=choice.met,
-        useful=choice.useful,
-        least_log_tilt=last.least_log_tilt,
-        train_error=last.train_error,
-        learning_rate=run.learning_rate,
-        watched_on=monitor.name,
-        certified=run.loss.certified,
-        stop=run.reason.sentence,
+        bias=choice.bias,
+        bound=None if newton else loss.bound,
     )
-    return Outcome(_ensemble(run, choice.kept), history, certificate)
+    cut = observed[choice.kept - 1].cut
+    certificate = certify_gap(
+        history,
+        threshold=probability_at(cut, run.link_scale, required.cells.positive_class),
+        watched_on=monitor.name,
+        constant_error=constant_error,
+        compared=required.comparable,
+    )
+    return Outcome(run.ensemble(choice.kept, intercept + choice.bias), history, certificate)
 
 
-def _history(run: Run, names: tuple[str, ...]) -> History:
-    limits = tuple(np.minimum(run.limits, np.finfo(float).max).tolist())
-    return History(tuple(run.rounds), names, limits, run.learning_rate, run.reason)
-
-
-def _ensemble(run: Run, kept: int) -> Ensemble:
-    votes = [record.vote for record in run.rounds[len(run.rounds) - len(run.learners) :]]
-    return run.engine.ensemble(run.learners[:kept], votes[:kept], run.loss.link_scale)
+def probability_at(cut: float, link_scale: float, positive_class: int) -> float:
+    """The probability of the positive label of a margin at the cut."""
+    sign = 1.0 if positive_class == 1 else -1.0
+    return float(1 / (1 + np.exp(-sign * link_scale * cut)))
 
 
 class Choice(NamedTuple):
-    """The number of rounds to keep, whether their gaps are within max_gap, and whether useful."""
+    """The number of rounds to keep, and the bias to add to the margin."""
 
     kept: int
-    met: bool
-    useful: bool = True
+    bias: float = 0.0
 
 
-def choose_round(gaps: Array, max_gap: Array, accuracy: Array, constant: float) -> Choice:
-    """The most accurate of the rounds whose gaps are all within max_gap.
+def choose_round(observed: list[Any], limits: Array) -> Choice:
+    """Which rounds to keep, and which bias.
 
-    A model that is no more accurate than the better constant prediction (``constant``) is not
-    useful, although its gap is zero, and is not considered. If no useful round is within max_gap,
-    the useful one of the later half that comes nearest, or of all if the later half has none. If no
-    round at all is useful, the most accurate.
-
-    Parameters
-    ----------
-    gaps : array of shape (n_rounds, n_events)
-    max_gap : array of shape (n_events,)
-    accuracy : array of shape (n_rounds,)
-    constant : float
-        The accuracy of the better of the two constant predictions.
+    Of the useful rounds with every gap within its limit, the one of least loss on the watched rows.
+    If there is none, of those that a bias brings there, the one of least loss with its bias. If
+    there is none either, the useful round of the later half that comes nearest, or of all if the
+    later half has none. If no round is useful, the one of least loss.
     """
-    excess = (gaps - max_gap).max(axis=1, initial=-np.inf)
-    useful = accuracy > constant + ROUNDING
-    within = useful & (excess <= GAP_TIE)
+    losses = np.array([one.loss for one in observed])
+    useful = np.array([one.useful for one in observed])
+    within = useful & np.array([one.within for one in observed])
     if within.any():
-        return Choice(_first_best(np.where(within, accuracy, -1.0)) + 1, True)
+        return Choice(_first_best(np.where(within, -losses, -np.inf)) + 1)
+    biased = np.array([np.inf if one.bias is None else one.bias.loss for one in observed])
+    if np.isfinite(biased).any():
+        best = _first_best(-biased)
+        return Choice(best + 1, observed[best].bias.value)
     if not useful.any():
-        return Choice(_first_best(accuracy) + 1, False, False)
+        return Choice(_first_best(-losses) + 1)
+    excess = np.array([(np.array(one.gaps) - limits).max() for one in observed])
     later = useful & (np.arange(len(excess)) >= len(excess) // 2)
     candidates = later if later.any() else useful
-    return Choice(_first_best(np.where(candidates, -excess, -np.inf)) + 1, False)
+    return Choice(_first_best(np.where(candidates, -excess, -np.inf)) + 1)
 
 
 def _first_best(score: Array) -> int:

@@ -1,30 +1,48 @@
-"""The boosting loop: Algorithm 1 of the paper, as a generator of (learner, Round).
+"""The boosting loop, as a generator of (learner, Round).
 
-Both estimators run this loop; they differ in the policy that chooses the training weights. Whoever
-consumes the generator shows progress, keeps checkpoints or stops early; the loop needs no
-callbacks.
+Both estimators run this loop; they differ in the objective, which chooses the training weights and
+keeps the loss. Whoever consumes the generator shows progress, keeps checkpoints or stops early; the
+loop needs no callbacks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Protocol
 
-import numpy as np
-
-from fairproj.boosting.losses import Loss
-from fairproj.boosting.policies import WeightPolicy
 from fairproj.boosting.record import Round, StopReason
-from fairproj.engines.base import Engine, Learner
+from fairproj.engines.base import Engine, Fitted, Learner, Targets
 
 # The last learner picked again has error exactly 1/2 under the new q; without a tolerance,
 # rounding would decide whether to go on with it.
 CHANCE = 0.5 - 1e-9
 
 
+class Objective(Protocol):
+    """What is minimised: `ProjectedWeights` of the paper, or `SignedCosts`."""
+
+    def targets(self) -> Targets:
+        """What the next learner is fitted on."""
+
+    def judge(self, fitted: Fitted) -> float | None:
+        """The learner's error in the distribution of its vote; None if no error ends the run."""
+
+    def step(self) -> float:
+        """The vote of the learner judged last, before the learning rate."""
+
+    def add(self, fitted: Fitted, vote: float) -> Round:
+        """Go from f to f + vote h, and record the round."""
+
+    def stop_reason(self) -> StopReason | None:
+        """Why to stop after the last round; None to go on."""
+
+    def majority(self) -> float:
+        """What a constant learner predicts where no learner beats chance."""
+
+
 def boost(
     engine: Engine,
-    loss: Loss,
-    policy: WeightPolicy,
+    objective: Objective,
     *,
     n_rounds: int,
     learning_rate: float = 1.0,
@@ -32,48 +50,30 @@ def boost(
 ) -> Generator[tuple[Learner, Round], None, StopReason]:
     """Run at most ``n_rounds`` rounds, then return why the run ended.
 
-    Each round: (1) q from the margin, kept by the loss; (2) the policy chooses w; (3) fit h on w;
-    (4) its error under q: no better than chance ends the run, and the learner is not kept; (5) its
-    vote from that error; f = f + vote h. Where the policy changes the loss (the closed loop), (4)
-    and (5) are done under w instead.
+    Each round (Algorithm 1 of the paper): (1) the objective chooses weights from the margin; (2)
+    fit h on them; (3) its error: no better than chance ends the run, and the learner is not kept;
+    (4) its vote; f = f + vote h.
 
     If the very first learner fails, the run falls back to the majority class (``may_fall_back``):
     a constant learner, whose round is recorded like any other.
     """
     for t in range(n_rounds):
-        chosen = policy.choose(loss.log_mass)
-        fitted = engine.fit(loss.targets(chosen.mass))
-        q = np.exp(loss.log_mass)
-        judge = chosen.mass if policy.vote_under_w else q
-        errors = loss.errors(fitted.h)
-        error = float(judge @ errors)
-        fallback = error >= CHANCE and t == 0 and may_fall_back
-        if error >= CHANCE and not fallback:
+        fitted = engine.fit(objective.targets())
+        error = objective.judge(fitted)
+        failed = error is not None and error >= CHANCE
+        fallback = failed and t == 0 and may_fall_back
+        if failed and not fallback:
             return StopReason.NO_EDGE
         if fallback:
-            fitted = engine.constant(loss.majority())
-            errors = loss.errors(fitted.h)
-            error = float(judge @ errors)
-        vote = float(learning_rate * loss.step(errors, judge))
-        loss.add(vote)
-        observed = policy.observe(fitted, vote, loss)
-        yield (
-            fitted.learner,
-            Round(
-                error_q=float(q @ errors),
-                error_w=float(chosen.mass @ errors),
-                kl=chosen.kl,
-                tv=chosen.tv,
-                vote=vote,
-                log_loss=float(loss.log_loss),
-                multipliers=tuple(chosen.multipliers.tolist()),
-                balance=tuple(chosen.balance.tolist()),
-                balance_q=tuple(chosen.balance_q.tolist()),
-                observed=observed,
-            ),
-        )
+            fitted = engine.constant(objective.majority())
+            error = objective.judge(fitted)
+        vote = float(learning_rate * objective.step())
+        yield fitted.learner, objective.add(fitted, vote)
         if fallback:
             return StopReason.FALLBACK
-        if error <= 0:
+        if error is not None and error <= 0:
             return StopReason.PERFECT
+        reason = objective.stop_reason()
+        if reason is not None:
+            return reason
     return StopReason.ALL_ROUNDS

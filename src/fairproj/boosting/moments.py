@@ -42,7 +42,7 @@ def make_moments(constraints: Any, cells: Cells) -> Moments:
 
 def constraint_rows(constraints: Any, rows: Codes) -> Any:
     """The parameter for some rows only: an array loses the others, the rest stays as it is."""
-    if constraints is None or isinstance(constraints, str | Constraint):
+    if constraints is None or isinstance(find_constraint(constraints), Constraint):
         return constraints
     array = np.asarray(constraints)
     return array[rows] if array.ndim and len(array) > rows.max() else constraints

@@ -1,167 +1,161 @@
-"""The rates of the ensemble's predictions so far, on the training rows or on rows held out."""
+"""What is read off the watched rows after each round: rates, gaps, loss, and a bias if needed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fairproj.boosting.losses import Loss
-from fairproj.boosting.moments import check_cells
-from fairproj.constraints import Constraint, Rate, find_constraint, statistic_names
-from fairproj.data.cells import CellCounts, Cells
-from fairproj.data.checks import listing
-from fairproj.data.sample import Sample
+from fairproj.boosting.bounds import GAP_TIE
+from fairproj.boosting.operating_point import OperatingPoint, Share
+from fairproj.boosting.record import Bias
+from fairproj.boosting.requirements import Requirements
+from fairproj.boosting.rows import ScoredRows, correct_weight
 from fairproj.data.types import Array
-from fairproj.data.user_warning import warn_user
-from fairproj.engines.base import TIE, Fitted
 
-FEW_ROWS = 30  # a rate over fewer rows than this draws a warning
+ROUNDING = 1e-9  # scores that differ by no more than this are equal
+
+
+def better_than_constants(
+    correct: Array, size: Array, costs: Array, effective_rows: float
+) -> NDArray[np.bool_]:
+    """Whether the errors cost less than those of both constant predictions, by a standard error.
+
+    A model and a constant differ on the rows that the model predicts otherwise: there it saves the
+    cost of an error where it is right and adds it where it is wrong. The standard error is that of
+    this paired difference. Cells are along axis 0 and alternate between class 0 and class 1.
+    """
+    shape = (-1, *[1] * (correct.ndim - 1))
+    size, costs = size.reshape(shape), costs.reshape(shape)
+    label = (np.arange(len(size)) % 2).reshape(shape)
+    useful = np.ones(correct.shape[1:], dtype=bool)
+    for constant in (0, 1):
+        saved = np.where(label != constant, correct, 0.0)  # the constant is wrong there
+        added = np.where(label == constant, size - correct, 0.0)
+        mean = (costs * (saved - added)).sum(axis=0)
+        variance = (costs**2 * (saved + added)).sum(axis=0) - mean**2
+        useful &= mean > np.sqrt(np.maximum(variance, 0.0) / effective_rows) + ROUNDING
+    return useful
 
 
 @dataclass(frozen=True)
-class WatchedRates:
-    """The rates that must be alike.
+class Reading:
+    """What the watched rows tell after a round; see `Observation`."""
 
-    Attributes
+    cut: float
+    accuracy: float
+    loss: float
+    rates: Array
+    gaps: Array
+    allowed: Array
+    within: bool
+    useful: bool
+    limit_excess: float
+    bias: Bias | None
+
+
+class Monitor:
+    """Reads rates and gaps of the predictions on the watched rows.
+
+    Parameters
     ----------
-    cells : Cells
-        All (group, label) cells of the training rows, also those without rows.
-    rates : tuple of Rate
-    """
-
-    cells: Cells
-    rates: tuple[Rate, ...]
-
-    @property
-    def events(self) -> list[str]:
-        return [rate.words for rate in self.rates]
-
-    @property
-    def names(self) -> list[str]:
-        """What to call each rate of each group, rates within groups."""
-        groups = self.cells.group_names
-        if len(self.rates) == 1:
-            return list(groups)
-        return [f"{group}, {event}" for group in groups for event in self.events]
-
-    @property
-    def comparable(self) -> bool:
-        """Whether there is a gap to speak of: a rate, and two groups or more."""
-        return bool(self.rates) and len(self.cells.group_names) > 1
-
-    def values(self, counts: CellCounts) -> Array:
-        """Each group's rates, of shape (n_groups, n_rates); NaN where no row is watched."""
-        if not self.rates:
-            return np.zeros((len(counts.size), 0))
-        return np.column_stack([rate.values(counts) for rate in self.rates])
-
-
-def watched_rates(constraints: Any, cells: Cells) -> WatchedRates:
-    """The rates that this ``constraints`` parameter keeps alike."""
-    constraint = find_constraint(constraints)
-    if constraint is None:
-        return WatchedRates(cells, ())
-    if not isinstance(constraint, Constraint):
-        raise ValueError(
-            "FairBoostClassifier needs a constraint by name or object, got "
-            f"{type(constraint).__name__}; use one of {listing(statistic_names(), 20)}, or "
-            "AllOf([...]) of fairproj.constraints for several"
-        )
-    rates = constraint.rates()
-    check_cells(constraint, cells)
-    return WatchedRates(cells, rates)
-
-
-class Monitor(Protocol):
-    """Rows on which predictions are watched.
-
-    Attributes
-    ----------
+    rows : ScoredRows
     name : str
         What to call them.
-    size : array of shape (n_cells,)
-        Their weight in each (group, label) cell.
+    requirements : Requirements
+    point : OperatingPoint
+        Where predictions are made.
+    class_cost : array of shape (n_cells,)
+        What an error costs by label.
+    unit : float
+        The loss of a margin of zero.
+    spare : bool
+        Whether a gap must be within its limit by a standard error.
     """
 
-    name: str
-    size: Array
+    def __init__(
+        self,
+        rows: ScoredRows,
+        name: str,
+        requirements: Requirements,
+        point: OperatingPoint,
+        class_cost: Array,
+        *,
+        unit: float,
+        spare: bool = False,
+    ) -> None:
+        self.rows, self.name, self.requirements, self.point = rows, name, requirements, point
+        self._spare = spare
+        self._rates = requirements.reader(rows.size)
+        self._loss_weight = class_cost / (class_cost @ rows.size) / unit
+        self._costs = point.error_costs(rows.size, class_cost)
 
-    def update(self, fitted: Fitted, vote: float, loss: Loss) -> Array:
-        """The weight of each cell that is predicted correctly, now that the vote was added."""
+    def read(self, *, sweep: bool) -> Reading:
+        """The state after a round; with ``sweep``, the best bias if no gap is within its limit."""
+        cut = self.point.cut(self.rows)
+        correct = self.rows.correct(cut)
+        rates, gaps, allowed, within = self._judge(correct)
+        useful = bool(self._useful(correct))
+        bias = None
+        if sweep and self.point.fixed and not (within and useful):
+            bias = self._sweep(cut)
+        return Reading(
+            cut=cut,
+            accuracy=float(correct.sum()),
+            loss=float(self._loss_weight @ self.rows.losses()),
+            rates=rates,
+            gaps=gaps,
+            allowed=allowed,
+            within=bool(within),
+            useful=useful,
+            limit_excess=self._limit_excess(),
+            bias=bias,
+        )
 
+    def _judge(self, correct: Array) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+        required = self.requirements
+        rates = self._rates(correct)
+        gaps = required.gaps(rates)
+        allowed = required.limits.reshape(-1, *[1] * (correct.ndim - 1))
+        if self._spare and required.parts:
+            allowed = np.maximum(0.0, allowed - required.standard_errors(rates, self.rows))
+        within = np.asarray((gaps - allowed <= GAP_TIE).all(axis=0))
+        return rates, gaps, np.broadcast_to(allowed, gaps.shape), within
 
-class TrainingRows:
-    """The rows the learners are trained on; the loss knows their margin."""
+    def _useful(self, correct: Array) -> NDArray[np.bool_]:
+        return better_than_constants(correct, self.rows.size, self._costs, self.rows.effective_rows)
 
-    name = "training rows"
+    def _limit_excess(self) -> float:
+        """The rate at a probability of one half, less its global limit."""
+        if not isinstance(self.point, Share) or not self.point.limited:
+            return 0.0
+        inside = self.point.inside
+        size = self.rows.size[inside].sum()
+        return float(1 - self.rows.correct()[inside].sum() / size - self.point.limit)
 
-    def __init__(self, cells: Cells, weight: Array) -> None:
-        self.size = cells.total(weight)
-        self._present = np.flatnonzero(self.size > 0)
-
-    def update(self, fitted: Fitted, vote: float, loss: Loss) -> Array:
-        correct = np.zeros(len(self.size))
-        correct[self._present] = loss.correct_weight()
-        return correct
-
-
-class HeldOutRows:
-    """Rows no learner is trained on."""
-
-    name = "held-out rows"
-
-    def __init__(self, y: Array, weight: Array, cells: Cells) -> None:
-        self._positive, self._weight, self._cells = y > 0, weight, cells
-        self._margin = np.zeros(len(y))
-        self.size = cells.total(weight)
-
-    def update(self, fitted: Fitted, vote: float, loss: Loss) -> Array:
-        assert fitted.held_out is not None
-        self._margin += vote * fitted.held_out
-        correct = (self._margin > TIE) == self._positive
-        return self._cells.total(self._weight * correct)
-
-
-def make_monitor(watched: WatchedRates, sample: Sample, held_out: Sample | None) -> Monitor:
-    """Watch the rows held out if there are some, else the training rows."""
-    if held_out is None:
-        _warn_of_few_rows(watched, sample.cells)
-        return TrainingRows(sample.cells, sample.weight)
-    _check_held_out(watched, held_out.cells)
-    _warn_of_few_rows(watched, held_out.cells)
-    return HeldOutRows(held_out.y, held_out.weight, held_out.cells)
-
-
-def _check_held_out(watched: WatchedRates, cells: Cells) -> None:
-    """Refuse rows that leave a rate unwatched: its gap would look like zero."""
-    for rate, rows in _rows(watched, cells).items():
-        if not rows.all():
-            group = cells.group_names[int(np.argmin(rows))]
-            raise ValueError(
-                f"the rows held out to watch the gap have none of group {group!r} for the {rate}; "
-                "add some, merge the group with another, or watch the training rows"
-            )
-
-
-def _warn_of_few_rows(watched: WatchedRates, cells: Cells) -> None:
-    """Name groups whose rates are mostly noise, where there are groups to compare."""
-    if not watched.comparable:
-        return
-    few = [
-        f"{cells.group_names[g]}, {rate}: {rows[g]:.0f}"
-        for rate, rows in _rows(watched, cells).items()
-        for g in np.flatnonzero(rows < FEW_ROWS)
-    ]
-    if few:
-        warn_user(
-            f"some groups have fewer than {FEW_ROWS} watched rows ({'; '.join(few[:6])}), too "
-            "few to say much about their rates; consider merging groups"
+    def _sweep(self, cut: float) -> Bias | None:
+        """Of all constants added to the margin, the one of least error within the limits."""
+        cuts, above = self.rows.above()
+        correct = correct_weight(above, self.rows.size)
+        fit = self._judge(correct)[3] & self._useful(correct)
+        if not fit.any():
+            return None
+        errors = self._costs @ (self.rows.size[:, None] - correct)
+        errors = np.where(fit, errors, np.inf)
+        shift = cut - float(cuts[np.argmax(errors <= errors.min() + ROUNDING)])
+        correct = self.rows.correct(cut - shift)  # exactly, also for rows at the edge of a bin
+        rates, gaps, _, within = self._judge(correct)
+        if not (within and self._useful(correct)):
+            return None
+        return Bias(
+            value=shift,
+            accuracy=float(correct.sum()),
+            loss=float(self._loss_weight @ self.rows.shifted_losses(shift)),
+            rates=known_rates(rates),
+            gaps=tuple(gaps.tolist()),
         )
 
 
-def _rows(watched: WatchedRates, cells: Cells) -> dict[str, Array]:
-    """The watched rows of each group, for each rate."""
-    counts = CellCounts.of_cells(cells, cells.counts.astype(float), np.zeros(len(cells)))
-    return {rate.words: rate.counts(counts)[1] for rate in watched.rates}
+def known_rates(rates: Array) -> tuple[float | None, ...]:
+    return tuple(None if np.isnan(rate) else rate for rate in rates.ravel().tolist())

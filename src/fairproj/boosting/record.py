@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from fairproj.boosting.bounds import log_bounds, log_tilted_bound
+from fairproj.boosting.bounds import cost_loss_bound, log_bounds
 from fairproj.data.types import Array
 
 
@@ -22,6 +23,7 @@ class StopReason(Enum):
     NO_EDGE = "no_edge"
     PERFECT = "perfect"
     FALLBACK = "fallback"
+    EARLY = "early"
     INTERRUPTED = "interrupted"
 
     @property
@@ -35,41 +37,83 @@ _SENTENCES = {
     StopReason.NO_EDGE: "stopped because the next learner was no better than chance",
     StopReason.PERFECT: "stopped because a learner made no mistake",
     StopReason.FALLBACK: "no learner beat chance, so the model is the majority class",
+    StopReason.EARLY: "stopped early, since further rounds did not lower the loss",
     StopReason.INTERRUPTED: "interrupted; the rounds done so far are kept",
 }
 
 
 @dataclass(frozen=True)
-class Observation:
-    """What the closed loop observed after a round.
+class Bias:
+    """A constant that brings the gaps of a round within their limits when added to the margin.
 
     Attributes
     ----------
-    tilt_cost : float
-        kappa: by how much the last change of the tilt, before this round, raised the log loss.
-    log_tilted_loss : float
-        log of the mean of b_i exp(-y_i f(x_i)) after this round, b its tilt.
-    accuracy : float
-        Of the ensemble so far, on the watched rows.
-    rates : tuple of float or None
-        The rate of each group and event; None where no row is watched.
-    tilt : tuple of float
-        mu of each group and event.
-    gaps : tuple of float
-        For each event, the largest rate less the smallest.
-    least_log_tilt : float
-        The least log b of a row.
-    train_error : float
-        Of the ensemble so far, on the training rows.
+    value : float
+    accuracy, loss, rates, gaps
+        As in `Observation`, with the bias added.
     """
 
-    tilt_cost: float
-    log_tilted_loss: float
+    value: float
     accuracy: float
+    loss: float
     rates: tuple[float | None, ...]
-    tilt: tuple[float, ...]
     gaps: tuple[float, ...]
-    least_log_tilt: float
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What `FairBoostClassifier` observed after a round.
+
+    Attributes
+    ----------
+    accuracy, loss : float
+        Of the ensemble so far, on the watched rows. The loss has the labels as they are and class
+        weights, and is 1 for a margin of zero.
+    cut : float
+        Class 1 is predicted where the margin exceeds it.
+    rates : tuple of float or None
+        The rate of each group and event; None where no row is watched.
+    gaps : tuple of float
+        For each event, the largest rate less the smallest, or 1 less their ratio.
+    within, useful : bool
+        Whether all gaps are within their limits, and whether errors cost less than those of both
+        constant predictions, by a standard error.
+    bias : Bias, optional
+        What would bring the gaps within their limits, where no round so far was within.
+    multipliers : tuple of float
+        lam of each group and event in this round.
+    limit_multiplier : float
+        That of a global limit on an error rate.
+    flipped : int
+        How many (group, label) cells had a flipped label.
+    constant, penalty : float
+        C_lam, and sum lam rate on the training rows at cut 0.
+    log_cost_loss : float
+        log L_lam(f), what the round minimised, after it.
+    cost_change : float
+        kappa: by how much the change of the costs before this round raised log L_lam.
+    slope_mass : float
+        sum_i s_i |worth_c| u_i / phi(0) before this round.
+    train_error : float
+        Of the ensemble so far, on the training rows at cut 0, class weights included.
+    """
+
+    accuracy: float
+    loss: float
+    cut: float
+    rates: tuple[float | None, ...]
+    gaps: tuple[float, ...]
+    within: bool
+    useful: bool
+    bias: Bias | None
+    multipliers: tuple[float, ...]
+    limit_multiplier: float
+    flipped: int
+    constant: float
+    penalty: float
+    log_cost_loss: float
+    cost_change: float
+    slope_mass: float
     train_error: float
 
 
@@ -80,9 +124,10 @@ class Round:
     Attributes
     ----------
     error_q, error_w : float
-        The learner's error under q and under w.
+        The learner's error under q and under w; of its sign, where it takes Newton steps.
     kl, tv : float
-        KL(w || q) and the total variation between w and q.
+        KL(w || q) and the total variation between w and q. With signed costs, whose labels may
+        flip, KL is None and the total variation is the signed one, 1/2 sum |w_i y~_i - q_i y_i|.
     vote : float
         What the learner adds to the margin, learning rate included.
     log_loss : float
@@ -90,12 +135,12 @@ class Round:
     multipliers, balance, balance_q : tuple of float
         For each constraint, the dual variable, <w, g_k> and <q, g_k>.
     observed : Observation, optional
-        What the closed loop observed.
+        What `FairBoostClassifier` observed.
     """
 
     error_q: float
     error_w: float
-    kl: float
+    kl: float | None
     tv: float
     vote: float
     log_loss: float
@@ -113,9 +158,9 @@ class Round:
         return 0.5 - self.error_w
 
     @property
-    def fairness_cost(self) -> float:
+    def fairness_cost(self) -> float | None:
         """delta = sqrt(KL(w || q) / 2)."""
-        return math.sqrt(self.kl / 2)
+        return None if self.kl is None else math.sqrt(self.kl / 2)
 
 
 _SCALARS = (
@@ -130,7 +175,20 @@ _SCALARS = (
     "log_loss",
 )
 _BY_CONSTRAINT = ("multipliers", "balance", "balance_q")
-_OBSERVED = ("accuracy", "train_error", "tilt_cost", "log_tilted_loss")
+_OBSERVED = (
+    "accuracy",
+    "cut",
+    "within",
+    "useful",
+    "train_error",
+    "limit_multiplier",
+    "flipped",
+    "constant",
+    "penalty",
+    "log_cost_loss",
+    "cost_change",
+    "slope_mass",
+)
 
 
 @dataclass(frozen=True)
@@ -150,8 +208,10 @@ class History:
         Of `FairBoostClassifier`: the rates that must be alike, and their names by group.
     kept : int, optional
         Of `FairBoostClassifier`: the model has the first so many of the rounds.
-    certified : bool
-        Whether the loss has proved bounds; without, columns of bounds are NaN.
+    bias : float
+        Of `FairBoostClassifier`: what was added to the margin of the rounds kept.
+    bound : {"multiplicative", "additive"} or None
+        What is proved about the loss; without, columns of bounds are NaN.
     """
 
     rounds: tuple[Round, ...]
@@ -162,7 +222,8 @@ class History:
     events: tuple[str, ...] = ()
     watched: tuple[str, ...] = ()
     kept: int | None = None
-    certified: bool = True
+    bias: float = 0.0
+    bound: Literal["multiplicative", "additive"] | None = "multiplicative"
 
     @property
     def n_kept(self) -> int:
@@ -171,6 +232,7 @@ class History:
 
     @property
     def closed_loop(self) -> bool:
+        """Whether the gaps of the predictions were watched: `FairBoostClassifier`."""
         return self.kept is not None
 
     def __len__(self) -> int:
@@ -203,21 +265,26 @@ class History:
 
     def _observed_columns(self) -> dict[str, Array]:
         columns = {name: self._observed(name, 1)[:, 0] for name in _OBSERVED}
+        columns["watched_loss"] = self._observed("loss", 1)[:, 0]
         columns["gap"] = self.by_event().max(axis=1, initial=0.0)
-        columns["tilted_loss"] = np.exp(columns["log_tilted_loss"])
+        columns["cost_loss"] = np.exp(columns["log_cost_loss"])
         edges = np.array([record.edge_w for record in self.rounds])
-        with np.errstate(over="ignore"):
-            log_bound = log_tilted_bound(edges, columns["tilt_cost"], self.learning_rate)
-            bound = np.minimum(np.exp(log_bound), np.finfo(float).max)  # JSON has no infinity
-        bound = bound if self.certified else np.full(len(self), np.nan)
-        return columns | {"bound_tilted": bound}
+        columns["bound_cost_loss"] = cost_loss_bound(
+            self.bound,
+            edges,
+            columns["log_cost_loss"],
+            columns["cost_change"],
+            columns["slope_mass"],
+            self.learning_rate,
+        )
+        return columns
 
     def by_event(self) -> Array:
         """Gaps of the predictions, of shape (n_rounds, n_events)."""
         return self._observed("gaps", len(self.events))
 
     def by_group(self, name: str) -> Array:
-        """``rates`` or ``tilt`` of the closed loop, of shape (n_rounds, n_watched)."""
+        """``rates`` or ``multipliers`` of `FairBoostClassifier`, of shape (n_rounds, n_watched)."""
         return self._observed(name, len(self.watched))
 
     def _observed(self, name: str, width: int) -> Array:
@@ -237,7 +304,7 @@ class History:
                 columns[f"{kind}[{name}]"] = values
         for name, values in zip(self.events, self.by_event().T, strict=True):
             columns[f"gap[{name}]"] = values
-        for kind in ("rates", "tilt"):
+        for kind in ("rates", "multipliers"):
             for name, values in zip(self.watched, self.by_group(kind).T, strict=True):
                 columns[f"{kind}[{name}]"] = values
         index = pd.RangeIndex(1, len(self) + 1, name="round")

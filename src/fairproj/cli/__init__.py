@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairproj.cli._app import app
+from fairproj.cli._app import GroupedCommand, app
 from fairproj.cli._audit import audit
 from fairproj.cli._demo import demo
 from fairproj.cli._export import export
@@ -16,4 +16,4 @@ from fairproj.cli._train import train
 __all__ = ["app"]
 
 for command in (demo, train, audit, report, predict, frontier, info, export, reproduce):
-    app.command()(command)
+    app.command(cls=GroupedCommand)(command)

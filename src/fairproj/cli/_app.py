@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from fairproj import __version__
 from fairproj.cli._console import escape
@@ -24,7 +25,7 @@ app = typer.Typer(
     "classifier.\n\n"
     "Start with: fairproj demo\n\n"
     "Exit codes: 0 success; 1 an error in a file or a value; 2 wrong usage; 3 the gap is above "
-    "--max-gap; 4 too few rows to tell whether it is; 130 interrupted.",
+    "--max-gap; 4 too few rows to tell whether it is; 5 the model is not useful; 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -32,6 +33,32 @@ app = typer.Typer(
 )
 
 Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class GroupedCommand(TyperCommand):
+    """A command that lists its options in groups, and refuses options that are given twice."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        *_, given = self.make_parser(ctx).parse_args(list(args))
+        params: list[Any] = list(self.get_params(ctx))
+        for option in params:
+            once = not (getattr(option, "multiple", False) or getattr(option, "is_flag", False))
+            if once and option.param_type_name == "option" and given.count(option) > 1:
+                raise typer.BadParameter("it is given more than once; give it once", ctx, option)
+        return list(super().parse_args(ctx, args))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[Any]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                default = "Arguments" if param.param_type_name == "argument" else "Options"
+                name = getattr(param, "rich_help_panel", None) or default
+                groups.setdefault(name, []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
@@ -49,22 +76,25 @@ Jobs = Annotated[
 ]
 
 
-def check_statistic(name: str | None) -> str | None:
-    """The name in the registry of a statistic that is given by its name or an alias."""
+def check_statistic(name: Any) -> Any:
+    """The names in the registry of statistics that are given by their names or aliases."""
+    if name is None or isinstance(name, list):
+        return None if name is None else [check_statistic(one) for one in name]
     try:
-        return None if name is None else find_statistic(name).name
+        return find_statistic(name).name
     except ValueError:
         raise typer.BadParameter(
             f"{name!r} is unknown; use one of {', '.join(statistic_names())}"
         ) from None
 
 
-def statistic_option(help_text: str) -> Any:
+def statistic_option(help_text: str, group: str | None = None) -> Any:
     """An option that takes every name of the registry."""
     return typer.Option(
         help=f"{help_text} One of {', '.join(statistic_names())}.",
         metavar="NAME",
         callback=check_statistic,
+        rich_help_panel=group,
     )
 
 

@@ -15,6 +15,7 @@ from fairproj.cli._console import print_json, print_line
 from fairproj.cli._files import Trust, check_order, feature_names, feature_types, open_model
 from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._rows import (
+    DATA_GROUP,
     Positive,
     Rows,
     Task,
@@ -39,17 +40,23 @@ Files = Annotated[
 ]
 OptionalLabel = Annotated[
     str | None,
-    typer.Option("--label", help="The column with the true label; by default that of training."),
+    typer.Option(
+        "--label",
+        help="The column with the true label; by default that of training.",
+        rich_help_panel=DATA_GROUP,
+    ),
 ]
 OptionalSensitive = Annotated[
     list[str] | None,
     typer.Option(
         "--sensitive",
         help="A column that defines the groups; by default those of training. May be repeated.",
+        rich_help_panel=DATA_GROUP,
     ),
 ]
 Predictions = Annotated[
-    str | None, typer.Option(help="The column with the predictions of any model.")
+    str | None,
+    typer.Option(help="The column with the predictions of any model.", rich_help_panel=DATA_GROUP),
 ]
 MaxGap = Annotated[float | None, typer.Option(help="The largest gap allowed.", min=0, max=1)]
 Confidence = Annotated[float, typer.Option(help="Confidence of each interval.")]
@@ -125,7 +132,16 @@ class Audited:
 
     @property
     def target(self) -> float | None:
-        return self.record.max_gap if self.record is not None and self.as_trained else None
+        if self.record is None or not self.as_trained:
+            return None
+        return self.record.max_gap(self.metric)
+
+    @property
+    def other_targets(self) -> dict[str, float]:
+        """Those of a model that was trained for several gaps."""
+        if self.record is None or not self.as_trained:
+            return {}
+        return self.record.other_targets(self.metric)
 
     def source(self, command: str, more: dict[str, str] | None = None) -> Source:
         rows = self.rows
@@ -144,6 +160,7 @@ class Audited:
             "sensitive_features": rows.groups,
             "metric": self.metric,
             "max_gap": self.target if max_gap is None else max_gap,
+            "other_targets": self.other_targets if max_gap is None else {},
             "confidence": confidence,
             "pos_label": rows.positive,
             "frontier": frontier,
@@ -204,7 +221,7 @@ def _read_model(
     record = read_record(model)
     if record is not None:
         label, sensitive = label or record.task.label, sensitive or record.task.sensitive
-        metric = metric or record.metric
+        metric = metric or record.targets[0].metric
     if label is None or not sensitive:
         raise ValueError(
             f"{files[0]} does not record what it was trained for, as files of fairproj train do; "

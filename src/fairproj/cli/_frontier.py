@@ -16,6 +16,7 @@ from fairproj.cli._app import AsJson, Force, Jobs, report_errors, statistic_opti
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath, check_outputs
 from fairproj.cli._rows import Rows, Task, read_rows
+from fairproj.constraints import find_statistic
 from fairproj.io.atomic import atomic_path, write_text
 from fairproj.io.figures import matplotlib
 from fairproj.report import METHODS, frontier_content
@@ -47,7 +48,8 @@ def frontier(
     use_sensitive: _rows.UseSensitive = False,
     rounds: Annotated[int, typer.Option(help="Maximum number of boosting rounds.", min=1)] = 100,
     depth: Annotated[
-        int | None, typer.Option(help="Depth of the trees; by default 1.", min=1)
+        int | None,
+        typer.Option(help="Depth of the trees; by default any, or 1 for the paper.", min=1),
     ] = None,
     jobs: Jobs = -1,
     force: Force = False,
@@ -57,7 +59,8 @@ def frontier(
 
     fairproj frontier adult.csv --label income --sensitive sex -o frontier.png
 
-    Both methods are fitted along a range of targets, with cross-validation.
+    Both methods are fitted along a range of targets, with cross-validation; for the selection
+    ratio, which the paper's cannot bound, FairBoost alone.
     """
     check_outputs([output], force=force, inputs=[data])
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".csv"):
@@ -66,7 +69,7 @@ def frontier(
     rows = read_rows(data, Task(label, sensitive, positive, drop, use_sensitive))
     estimators = [
         estimator(metric, n_estimators=rounds, max_depth=depth, pos_label=rows.positive)
-        for estimator in (FairBoostClassifier, FairProjClassifier)
+        for estimator in methods_for(metric)
     ]
     frontiers = fit_frontiers(estimators, rows, numbers, folds, jobs, verbose=not as_json)
     content = frontier_content(frontiers, metric)
@@ -78,6 +81,13 @@ def frontier(
         _write(frontiers, metric, output)
         if not as_json:
             print_line(f"Written: {output}")
+
+
+def methods_for(metric: str) -> list[Any]:
+    """The classifiers that can bound this gap."""
+    if find_statistic(metric).kind == "ratio":
+        return [FairBoostClassifier]
+    return [FairBoostClassifier, FairProjClassifier]
 
 
 def fit_frontiers(
@@ -157,7 +167,7 @@ def _write(frontiers: list[Frontier], metric: str, output: Path) -> None:
         return
     figure = matplotlib().figure.Figure(figsize=(6.4, 4.4), layout="constrained")
     ax = figure.subplots()
-    for one, marker in zip(frontiers, "^o", strict=True):
+    for one, marker in zip(frontiers, "^o", strict=False):
         one.plot(metric, ax=ax, marker=marker)
     ax.legend()
     with atomic_path(output) as partial:

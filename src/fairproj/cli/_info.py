@@ -9,7 +9,9 @@ from fairproj.cli._app import AsJson, report_errors
 from fairproj.cli._console import print_json, show_table
 from fairproj.cli._files import ModelPath, Trust, open_model
 from fairproj.cli._record import read_record
-from fairproj.report import METHODS
+from fairproj.cli._show import show_price
+from fairproj.report import METHODS, price_content
+from fairproj.report._words import decision
 
 _UNKNOWN = "not recorded"
 
@@ -23,6 +25,8 @@ def info(model: ModelPath, trust: Trust = None, as_json: AsJson = False) -> None
         return
     show_table(str(model), ["", ""], _rows(opened))
     show_table(opened.certificate_.title, ["", ""], opened.certificate_.rows())
+    if hasattr(opened, "price_"):
+        show_price(price_content(opened.price_))
 
 
 def _rows(model: Any) -> list[list[Any]]:
@@ -37,11 +41,16 @@ def _rows(model: Any) -> list[list[Any]]:
         ["sensitive", ", ".join(record.task.sensitive) if record else _UNKNOWN],
         ["groups", ", ".join(content["groups"])],
         ["features", f"{content['n_features']}: {', '.join(content['features'] or [])}"],
-        ["constraint", parameters["constraints"]],
-        [slack, parameters[slack]],
+        ["constraint", _list(model.constraints)],
+        [slack, _list(getattr(model, slack))],
+        *(["decision", sentence] for sentence in decision(model)),
         ["trained on", record.data.name if record else _UNKNOWN],
         ["search", search if record else _UNKNOWN],
     ]
+
+
+def _list(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _content(model: Any) -> dict[str, Any]:
@@ -55,6 +64,8 @@ def _content(model: Any) -> dict[str, Any]:
         "features": None if names is None else names.tolist(),
         "parameters": {name: _to_json(value) for name, value in parameters.items()},
         "certificate": model.certificate_.to_dict(),
+        "threshold": getattr(model, "threshold_", None),
+        "price": model.price_.to_dict() if hasattr(model, "price_") else None,
         "stop": model.history_.stop_reason.value,
         "metadata": model.metadata_,
     }

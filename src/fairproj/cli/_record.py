@@ -115,25 +115,31 @@ def _standard_errors(deviations: Any, n_splits: int) -> Any:
 
 
 @dataclass(frozen=True)
-class TrainingRecord:
-    """The task and the data of a training run, and the split, the target and the search.
+class Target:
+    """A gap that was constrained, and its limit in the model's predictions, if there was one."""
 
-    ``metric`` is the gap that was constrained, and ``max_gap`` the target for it in the model's
-    predictions, if there was one.
-    """
+    metric: str
+    max_gap: float | None
+
+    def __post_init__(self) -> None:
+        _check(self.metric in STATISTICS, f"metric {self.metric!r} is unknown")
+        _check(0 <= (self.max_gap or 0) <= 1, "max_gap must lie between 0 and 1")
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """The task and the data of a training run, and the split, the targets and the search."""
 
     task: Task
     data: FileRecord
     kinds: dict[str, str]
     held_out: HeldOut | None
-    metric: str
-    max_gap: float | None
+    targets: list[Target]
     search: SearchRecord | None
     command: str
 
     def __post_init__(self) -> None:
-        _check(self.metric in STATISTICS, f"metric {self.metric!r} is unknown")
-        _check(0 <= (self.max_gap or 0) <= 1, "max_gap must lie between 0 and 1")
+        _check(len(self.targets) > 0, "targets is empty")
         _check(len(self.task.sensitive) > 0, "task.sensitive is empty")
 
     def to_metadata(self) -> dict[str, Any]:
@@ -142,7 +148,20 @@ class TrainingRecord:
     def matches(self, metric: str, task: Task) -> bool:
         """Whether training was for this gap, between these groups, of this label."""
         same_groups = set(task.sensitive) == set(self.task.sensitive)  # crossed in any order
-        return same_groups and (metric, task.label) == (self.metric, self.task.label)
+        known = any(target.metric == metric for target in self.targets)
+        return known and same_groups and task.label == self.task.label
+
+    def max_gap(self, metric: str) -> float | None:
+        """The target for a gap, if there was one."""
+        return next((one.max_gap for one in self.targets if one.metric == metric), None)
+
+    def other_targets(self, metric: str) -> dict[str, float]:
+        """The targets for the other gaps that were constrained."""
+        return {
+            target.metric: target.max_gap
+            for target in self.targets
+            if target.metric != metric and target.max_gap is not None
+        }
 
     def is_file(self, rows: Rows) -> bool:
         """Whether these rows are from the file that the model was trained from."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from sklearn.base import clone
 
-from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj import FairBoostClassifier
 from fairproj.cli._app import AsJson, Force, Jobs, command_line, report_errors
 from fairproj.cli._audit import (
     Audited,
@@ -23,7 +23,7 @@ from fairproj.cli._audit import (
 )
 from fairproj.cli._console import print_json, print_line
 from fairproj.cli._files import Trust, check_outputs
-from fairproj.cli._frontier import fit_frontiers
+from fairproj.cli._frontier import fit_frontiers, methods_for
 from fairproj.cli._rows import Positive
 from fairproj.io.atomic import write_text
 from fairproj.io.records import to_dict
@@ -38,6 +38,8 @@ from fairproj.report import (
 
 _VALUES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 _FOLDS = 3
+# What the other method of a frontier takes over; learning rates and sizes of trees mean less there.
+_SHARED = ("constraints", "n_estimators", "max_bins", "pos_label", "random_state")
 
 
 @report_errors
@@ -138,7 +140,7 @@ def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, An
             "makes models; leave it out"
         )
     frontiers = fit_frontiers(
-        _both_methods(model),
+        _methods(model, audited.metric),
         record.trained_on(audited.all_rows),
         sorted({*_VALUES, float(value)}),
         _FOLDS,
@@ -153,11 +155,12 @@ def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, An
     )
 
 
-def _both_methods(model: Any) -> list[Any]:
-    """The model's estimator and that of the other method, with the parameters they share."""
-    parameters = clone(model).set_params(n_jobs=1, verbose=False).get_params(deep=False)
-    estimators = []
-    for estimator in (FairBoostClassifier(), FairProjClassifier()):
-        shared = parameters.keys() & estimator.get_params(deep=False).keys()
-        estimators.append(estimator.set_params(**{name: parameters[name] for name in shared}))
-    return estimators
+def _methods(model: Any, metric: str) -> list[Any]:
+    """The model's estimator and that of the other method, with its own trees and steps."""
+    same = clone(model).set_params(n_jobs=1, verbose=False)
+    shared = {name: getattr(model, name) for name in _SHARED}
+    if isinstance(model, FairBoostClassifier):
+        same.set_params(baseline=False)
+    return [
+        same if isinstance(model, method) else method(**shared) for method in methods_for(metric)
+    ]

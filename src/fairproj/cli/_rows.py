@@ -18,8 +18,15 @@ from fairproj.io.table_types import USABLE, is_text
 from fairproj.io.tables import DataFile, check_columns
 from fairproj.selection import fair_train_test_split
 
+DATA_GROUP = "Data"
+
 Label = Annotated[
-    str, typer.Option("--label", help="The column to predict; it must hold two values.")
+    str,
+    typer.Option(
+        "--label",
+        help="The column to predict; it must hold two values.",
+        rich_help_panel=DATA_GROUP,
+    ),
 ]
 Sensitive = Annotated[
     list[str],
@@ -27,14 +34,21 @@ Sensitive = Annotated[
         "--sensitive",
         help="A column that defines the groups. May be repeated: --sensitive sex --sensitive race "
         "compares every combination.",
+        rich_help_panel=DATA_GROUP,
     ),
 ]
 Positive = Annotated[
     str | None,
-    typer.Option(help="The positive label; by default the larger one in sort order."),
+    typer.Option(
+        help="The positive label; by default the larger one in sort order.",
+        rich_help_panel=DATA_GROUP,
+    ),
 ]
 Drop = Annotated[
-    list[str] | None, typer.Option(help="A column to leave out of the features. May be repeated.")
+    list[str] | None,
+    typer.Option(
+        help="A column to leave out of the features. May be repeated.", rich_help_panel=DATA_GROUP
+    ),
 ]
 UseSensitive = Annotated[
     bool,
@@ -42,17 +56,25 @@ UseSensitive = Annotated[
         "--use-sensitive",
         help="Use the sensitive columns as features. A small gap often needs this, and it is often "
         "not allowed: you decide.",
+        rich_help_panel=DATA_GROUP,
     ),
 ]
 TestSize = Annotated[
     float,
     typer.Option(
         help="Share of each group and label to hold out from training, for audit and report; 0 "
-        "to train on all rows."
+        "to train on all rows.",
+        rich_help_panel=DATA_GROUP,
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(help="Seed of every random choice of rows.", min=0, max=2**32 - 1)
+    int,
+    typer.Option(
+        help="Seed of every random choice of rows.",
+        min=0,
+        max=2**32 - 1,
+        rich_help_panel=DATA_GROUP,
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairproj.cli._console import print_line, show_table
 
-NOT_MET, UNDECIDED = 3, 4
+NOT_MET, UNDECIDED, NOT_USEFUL = 3, 4, 5
 
 
 def show_audit(content: dict[str, Any]) -> None:
@@ -24,7 +24,7 @@ def show_audit(content: dict[str, Any]) -> None:
         "Gaps between groups",
         ["gap", "value", interval, "highest", "lowest"],
         [
-            [row["gap"].replace("_", " "), *_with_interval(row), row["highest"], row["lowest"]]
+            [_gap_name(row), *_with_interval(row), row["highest"], row["lowest"]]
             for row in content["gaps"]
         ],
     )
@@ -32,9 +32,38 @@ def show_audit(content: dict[str, Any]) -> None:
         print_line(sentence)
 
 
+def _gap_name(row: dict[str, Any]) -> str:
+    name = row["gap"].replace("_", " ")
+    return f"1 - {name}" if row["kind"] == "ratio" else name
+
+
+def show_price(price: dict[str, Any]) -> None:
+    """Print what the constraint cost."""
+    show_table(
+        price["title"],
+        ["", "with it", "without", "difference"],
+        [
+            [row["name"], *(_number(row[name]) for name in ("model", "plain")), _signed(row)]
+            for row in price["scores"]
+        ],
+    )
+    print_line(price["sentence"])
+    print_line()
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def _signed(row: dict[str, Any]) -> str:
+    if row["difference"] is None:
+        return "unknown"
+    text = f"{row['difference']:+.3f}"
+    return text if text.strip("+-0.") else "0.000"
+
+
 def _with_interval(row: dict[str, Any]) -> list[str]:
-    value = "unknown" if row["estimate"] is None else f"{row['estimate']:.3f}"
-    return [value, f"{row['low']:.3f} to {row['high']:.3f}"]
+    return [_number(row["estimate"]), f"{row['low']:.3f} to {row['high']:.3f}"]
 
 
 def exit_code(content: dict[str, Any]) -> int:

@@ -22,9 +22,9 @@ class RowChunks:
     """Calls a function on slices of the rows, each time with a scratch array of their length."""
 
     def __init__(self, n_rows: int, chunk_rows: int = CHUNK_ROWS) -> None:
-        self._chunks = [
-            slice(start, min(start + chunk_rows, n_rows)) for start in range(0, n_rows, chunk_rows)
-        ]
+        # Without rows there is one empty chunk, so that sums over chunks have their shape.
+        starts = range(0, max(n_rows, 1), chunk_rows)
+        self._chunks = [slice(start, min(start + chunk_rows, n_rows)) for start in starts]
         self._scratch = np.empty(min(chunk_rows, n_rows))
 
     def __call__(self, function: Callable[[slice, Array], T]) -> list[T]:

@@ -6,6 +6,7 @@ entry point of an engine: it binds one to the training rows and rebuilds a saved
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,15 +34,25 @@ class Targets:
     With row weights w of a distribution and labels y, the exponential loss has gradient -w y and
     Hessian w. A learner that takes weights and labels reads ``abs(gradient)`` and
     ``sign(-gradient)``. The arrays are valid until the loss changes.
+
+    Attributes
+    ----------
+    gradient, hessian : array of shape (n_rows,)
+    max_step : float
+        The largest absolute value that a leaf may have, where ``votes="newton"`` leaves it open.
     """
 
     gradient: Array
     hessian: Array
+    max_step: float = math.inf
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A learner and its predictions h in [-1, 1]; integers where learners predict -1 or +1.
+    """A learner and its predictions h.
+
+    h is in [-1, 1], as integers where learners predict -1 or +1; with ``votes="newton"`` it is any
+    real number.
 
     Attributes
     ----------
@@ -50,15 +61,18 @@ class Fitted:
         On the training rows.
     held_out : array, optional
         On the rows held out, where there are some.
+    constant : bool
+        Whether the learner is known to predict the same for every row, as a tree without a split.
     """
 
     learner: Learner
     h: NDArray[Any]
     held_out: NDArray[Any] | None = None
+    constant: bool = False
 
 
 class Ensemble(Protocol):
-    """A finished model with margin f(x) = sum_t vote_t h_t(x).
+    """A finished model with margin f(x) = intercept + sum_t vote_t h_t(x).
 
     Attributes
     ----------
@@ -67,11 +81,13 @@ class Ensemble(Protocol):
     votes : list of float
     link_scale : float
         The probability of ``classes_[1]`` is 1 / (1 + exp(-link_scale f)).
+    intercept : float
     """
 
     kind: str
     votes: list[float]
     link_scale: float
+    intercept: float
 
     @property
     def feature_importances(self) -> Array: ...
@@ -79,10 +95,10 @@ class Ensemble(Protocol):
     def margin(self, X: Any, n_threads: int = 1) -> Array: ...
 
     def staged_margin(self, X: Any, n_threads: int = 1) -> Iterator[Array]:
-        """The margin after 1, 2, ... learners."""
+        """The margin after 1, 2, ... learners, always with the intercept."""
 
     def learner(self, t: int) -> Any:
-        """Learner t, with ``predict_h(X)``, or the fitted estimator itself."""
+        """Learner t, with ``predict_h(X)`` (no intercept), or the fitted estimator itself."""
 
     def to_payload(self) -> dict[str, Any]:
         """Texts, numbers, lists and dicts from which `LearnerKind.from_payload` rebuilds it."""
@@ -97,20 +113,49 @@ class Engine(Protocol):
         """The learner that predicts ``h`` for every row."""
 
     def ensemble(
-        self, learners: Sequence[Learner], votes: Sequence[float], link_scale: float
+        self,
+        learners: Sequence[Learner],
+        votes: Sequence[float],
+        link_scale: float,
+        intercept: float = 0.0,
     ) -> Ensemble:
-        """The model sum_t vote_t h_t, after the learners of an earlier run if there was one."""
+        """The model intercept + sum_t vote_t h_t, added to that of an earlier run, if any."""
 
 
 @dataclass(frozen=True)
 class LearnerSettings:
-    """The parameters of an estimator that concern its learners."""
+    """The parameters of an estimator that concern its learners.
+
+    Attributes
+    ----------
+    votes : {"discrete", "confidence", "newton"}
+        What a learner predicts: -1 or +1, a confidence in [-1, 1], or the Newton step of its
+        leaves, which is any real number.
+    estimator : object, optional
+    max_depth, max_leaf_nodes : int, optional
+    min_weight_fraction_leaf : float
+        Of discrete and confidence trees.
+    min_samples_leaf : int
+    l2_regularization : float
+    subsample, max_features : float
+        The share of the rows, and of the columns, that each tree is grown on.
+    monotonic_cst : array of shape (n_features,), optional
+        -1 where the margin must not increase with a column, 1 where it must not decrease, else 0.
+    max_bins, n_threads : int
+    random_state : int, RandomState or None
+    feature_names : sequence of str, optional
+    """
 
     votes: str
     estimator: Any = None
     max_depth: int | None = None
     max_leaf_nodes: int | None = None
     min_weight_fraction_leaf: float = 0.0
+    min_samples_leaf: int = 0
+    l2_regularization: float = 0.0
+    subsample: float = 1.0
+    max_features: float = 1.0
+    monotonic_cst: Any = None
     max_bins: int = 255
     n_threads: int = 1
     random_state: Any = None
@@ -128,6 +173,7 @@ class Saved:
     n_features: int
     categories: Mapping[int, Sequence[Any]]
     trusted: Sequence[str] = ()
+    intercept: float = 0.0
 
 
 class LearnerKind(Protocol):

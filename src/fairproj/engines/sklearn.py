@@ -56,6 +56,7 @@ class ScikitLearnClassifiers:
             saved.learner_votes,
             saved.link_scale,
             stream,
+            saved.intercept,
         )
 
 
@@ -94,19 +95,23 @@ class EstimatorEngine:
             raise
         return self._fitted(learner)
 
-    def _fitted(self, learner: Any) -> Fitted:
+    def _fitted(self, learner: Any, *, constant: bool = False) -> Fitted:
         parts = [
             None if X is None else predict_h(learner, X, self._classes, self._votes)
             for X in (self._X, self._held_out)
         ]
         assert parts[0] is not None
-        return Fitted(learner, parts[0], parts[1])
+        return Fitted(learner, parts[0], parts[1], constant)
 
     def constant(self, h: float) -> Fitted:
-        return self._fitted(ConstantLearner(self._classes[int(h > 0)]))
+        return self._fitted(ConstantLearner(self._classes[int(h > 0)]), constant=True)
 
     def ensemble(
-        self, learners: Sequence[Any], votes: Sequence[float], link_scale: float
+        self,
+        learners: Sequence[Any],
+        votes: Sequence[float],
+        link_scale: float,
+        intercept: float = 0.0,
     ) -> EstimatorEnsemble:
         earlier = self._before
         return EstimatorEnsemble(
@@ -117,6 +122,7 @@ class EstimatorEngine:
             self._votes,
             link_scale,
             self._stream,
+            (earlier.intercept if earlier else 0.0) + intercept,
         )
 
 
@@ -148,11 +154,13 @@ class EstimatorEnsemble:
         learner_votes: str,
         link_scale: float,
         stream: np.random.RandomState,
+        intercept: float = 0.0,
     ) -> None:
         self.estimator = estimator
         self.learners = list(learners)
         self.votes = list(votes)
         self.link_scale = link_scale
+        self.intercept = intercept
         self.stream = stream
         self._classes = classes
         self._learner_votes = learner_votes
@@ -161,7 +169,7 @@ class EstimatorEnsemble:
         return deque(self.staged_margin(X), maxlen=1).pop()
 
     def staged_margin(self, X: Any, n_threads: int = 1) -> Iterator[Array]:
-        margin = np.zeros(np.shape(X)[0])
+        margin = np.full(np.shape(X)[0], self.intercept)
         for learner, vote in zip(self.learners, self.votes, strict=True):
             margin = margin + vote * predict_h(learner, X, self._classes, self._learner_votes)
             yield margin
@@ -236,6 +244,11 @@ def check_estimator_fits(estimator: Any, votes: str) -> None:
         raise ValueError(
             f"estimator {name} does not take sample_weight in fit, and boosting works through "
             "weights; choose one that does, such as DecisionTreeClassifier(max_depth=1)"
+        )
+    if votes == "newton":
+        raise ValueError(
+            f"estimator={name} predicts classes and takes no Newton steps; "
+            "set tree_step='first_order'"
         )
     if votes == "confidence" and not hasattr(estimator, "predict_proba"):
         raise ValueError(

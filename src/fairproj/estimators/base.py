@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairproj.boosting.certificate import Certificate, GapCertificate
 from fairproj.boosting.finish import Outcome
 from fairproj.boosting.record import History, Round, StopReason
-from fairproj.constraints import Constraint
+from fairproj.constraints import Constraint, find_constraint
 from fairproj.data import columns
 from fairproj.data.encoder import Encoding, FeatureEncoder
 from fairproj.data.sample import Sample, make_sample
@@ -31,11 +31,6 @@ from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
 from fairproj.engines.base import settle_ties
 from fairproj.io.progress import RoundProgress
 
-TREE_PARAMETERS: dict[str, Any] = {
-    "max_depth": None,
-    "max_leaf_nodes": None,
-    "min_weight_fraction_leaf": 0.0,
-}
 ENCODING_PARAMETERS: dict[str, Any] = {"max_bins": 255, "categorical_features": "from_dtype"}
 
 SHARED_CONSTRAINTS: dict[str, Any] = {
@@ -46,7 +41,6 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "learning_rate": [Interval(Real, 1e-6, 1, closed="both")],  # below, every margin is a tie
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "max_leaf_nodes": [Interval(Integral, 2, 131072, closed="both"), None],
-    "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="left")],
     "votes": [StrOptions({"discrete", "confidence"})],
     "max_bins": [Interval(Integral, 2, 65535, closed="both")],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
@@ -96,6 +90,8 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _ensemble: Ensemble
     _encoder: FeatureEncoder | None
     _sensitive_columns: list[Any]
+    _cut = 0.0  # class 1 is predicted where the margin exceeds it
+    _tree_parameters: ClassVar[dict[str, Any]] = {}  # with their defaults
 
     # Parameters of every subclass.
     constraints: Any
@@ -150,7 +146,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be a number of threads, -1 or None; got 0")
         kind = self._kind
-        defaults = TREE_PARAMETERS if kind.encodes else {**TREE_PARAMETERS, **ENCODING_PARAMETERS}
+        defaults = {**self._tree_parameters, **({} if kind.encodes else ENCODING_PARAMETERS)}
         ignored = [
             name
             for name, default in defaults.items()
@@ -218,11 +214,16 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reset=reset,
         )
 
+    @property
+    def _learner_votes(self) -> str:
+        """How the learners predict."""
+        return self.votes
+
     def _settings(self) -> LearnerSettings:
         return LearnerSettings(
-            votes=self.votes,
+            votes=self._learner_votes,
             estimator=self.estimator,
-            **{name: getattr(self, name) for name in TREE_PARAMETERS},
+            **{name: getattr(self, name) for name in self._tree_parameters},
             max_bins=self.max_bins,
             n_threads=effective_n_jobs(self.n_jobs),
             random_state=self.random_state,
@@ -244,11 +245,14 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _forget(self) -> None:
         """A fit that fails must not leave half of an older model."""
-        for name in ("_ensemble", "history_", "certificate_", "metadata_"):
+        fitted = ("_ensemble", "history_", "certificate_", "metadata_")
+        for name in (*fitted, "_cut", "baseline_", "price_"):
             self.__dict__.pop(name, None)
 
     def _warn_of_one_group(self, prepared: Prepared, sample: Sample) -> None:
-        if len(sample.groups.values) > 1 or not isinstance(self.constraints, str | Constraint):
+        if len(sample.groups.values) > 1:
+            return
+        if not isinstance(find_constraint(self.constraints), Constraint):
             return
         found = "no sensitive_features were given"
         if prepared.with_groups:
@@ -295,7 +299,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return settle_ties(self._ensemble.margin(matrix, effective_n_jobs(self.n_jobs)))
 
     def _labels(self, margin: Array) -> NDArray[Any]:
-        return self.classes_[(margin > 0).astype(np.intp)]
+        return self.classes_[(settle_ties(margin - self._cut) > 0).astype(np.intp)]
 
     def _probabilities(self, margin: Array) -> Array:
         scaled = self._ensemble.link_scale * margin
@@ -331,7 +335,10 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return None if self._encoder is None else self._encoder.encoding
 
     def decision_function(self, X: Any) -> Array:
-        """The margin f(x) = sum_t vote_t h_t(x); above zero means ``classes_[1]``.
+        """The margin f(x): an intercept plus sum_t vote_t h_t(x).
+
+        Above zero, the probability of ``classes_[1]`` is above one half. That is also where
+        `predict` decides, unless a `FairBoostClassifier` decides at another ``threshold_``.
 
         A margin within 1e-9 of zero is a tie and returned as 0, so that the order of a sum decides
         no label.
@@ -344,7 +351,11 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._labels(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each class, by the link of the loss: 1 / (1 + exp(-2 f))."""
+        """Probability of each class, by the link of the loss.
+
+        That of ``classes_[1]`` is 1 / (1 + exp(-f)) for logistic and 1 / (1 + exp(-2 f)) for
+        exponential loss.
+        """
         return self._probabilities(self.decision_function(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
@@ -446,12 +457,12 @@ class WeakLearner:
         self.classes_ = model.classes_
 
     def decision_function(self, X: Any) -> Array:
-        """h(x) in [-1, 1]."""
+        """h(x): in [-1, 1], or any number with Newton steps."""
         h: Array = self._learner.predict_h(self._model._read(X))
         return h
 
     def predict(self, X: Any) -> NDArray[Any]:
-        return self._model._labels(self.decision_function(X))
+        return self.classes_[(self.decision_function(X) > 0).astype(np.intp)]
 
     def __repr__(self) -> str:
         return f"WeakLearner({self._t} of {len(self._model._ensemble.votes)})"

@@ -1,87 +1,155 @@
-"""FairBoostClassifier: boosting whose gap between groups is bounded by name."""
+"""FairBoostClassifier: gradient boosting whose gap between groups is bounded by name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
+import numpy as np
+from sklearn.base import _fit_context, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_monotonic_cst
 
-from fairproj.boosting.finish import Outcome, Run, finish_closed_loop
+from fairproj.boosting.finish import Outcome, Run, finish_signed_costs, probability_at
 from fairproj.boosting.loop import boost
-from fairproj.boosting.losses import find_loss
-from fairproj.boosting.moments import make_moments
-from fairproj.boosting.monitor import make_monitor, watched_rates
-from fairproj.boosting.policies import ClosedLoop
+from fairproj.boosting.losses import Loss, find_loss
+from fairproj.boosting.monitor import Monitor
+from fairproj.boosting.multipliers import Multipliers
+from fairproj.boosting.operating_point import (
+    OperatingPoint,
+    Threshold,
+    error_rate_limit,
+    selection_rate,
+)
 from fairproj.boosting.record import Round, StopReason
-from fairproj.data.checks import check_slack
+from fairproj.boosting.requirements import (
+    Requirements,
+    check_watched_rows,
+    fewest_rows,
+    find_requirements,
+    warn_of_few_rows,
+)
+from fairproj.boosting.rows import ScoredRows
+from fairproj.boosting.signed_costs import SignedCosts
+from fairproj.data.cells import Cells
+from fairproj.data.checks import listing
 from fairproj.data.sample import Sample, make_sample, match_groups, split_sample
+from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
+from fairproj.engines import LearnerSettings
 from fairproj.estimators.base import SHARED_CONSTRAINTS, BoostedClassifier, Prepared
+from fairproj.estimators.price import Price, measure_price
+
+HELD_OUT = 0.25
+# With fewer rows of the smallest group in an event, what is read off held-out rows is mostly noise.
+FEWEST_HELD_OUT = 100
+# Of `baseline_`, where they differ from the model's. One gap, since several would need as many
+# constraints.
+BASELINE_PARAMETERS: dict[str, Any] = {"constraints": None, "max_gap": 1.0, "baseline": False}
+_POINTS = ("threshold", "selection_rate", "max_false_positive_rate", "max_false_negative_rate")
 
 
 class FairBoostClassifier(BoostedClassifier):
-    """Boosted classifier whose gap between groups is at most ``max_gap`` on the watched rows.
+    """Gradient boosting whose gap between groups is at most ``max_gap`` on the watched rows.
 
-    Each round measures the rates of the ensemble's predictions by group and tilts the weights of
-    the next round against the gap (a closed loop). Of all rounds within ``max_gap`` the most
-    accurate is kept; a warning says so where there is no useful one. A `FairnessReport` on
-    held-out rows tells what holds for new rows.
+    Each round measures the rates of the ensemble's predictions by group, and the costs of the rows
+    follow: a group that is predicted positive too often pays for it, up to the point where labels
+    of a (group, label) cell flip. Of all rounds within ``max_gap`` the one of least loss is kept.
+    Where no round is, a constant is added to the margin (a bias); where that does not help either,
+    or the model says the same to nearly everyone, a warning says so. A `FairnessReport` on held-out
+    rows tells what holds for new rows.
 
     Parameters
     ----------
-    constraints : str, Constraint or None
+    constraints : str, Constraint, list of them or None
         The rates that must be alike: ``"demographic_parity"``, ``"equal_opportunity"`` (the same as
         ``"true_positive_rate_parity"``), ``"false_positive_rate_parity"``, ``"equalized_odds"``,
-        ``"accuracy_parity"``; an object of `fairproj.constraints`; or None for plain boosting.
+        ``"accuracy_parity"``, ``"selection_ratio"`` (the four-fifths rule is ``max_gap=0.2``); an
+        object of `fairproj.constraints`; several of these; or None for plain boosting.
     max_gap : float or sequence of float, default=0.05
-        The largest difference between two groups' rates of predictions, one number or one for each
-        rate (equalized odds has two).
-    loss : str, default="exponential"
-        What is minimised; see `fairproj.boosting.losses.register_loss`.
+        The largest difference between two groups' rates of predictions, or 1 less their least
+        ratio. One number; or one for each constraint of a list; or one for each rate of a
+        constraint (equalized odds has two).
+    loss : str, default="logistic"
+        What is minimised: ``"logistic"``, ``"exponential"``, or a loss added with
+        `fairproj.boosting.losses.register_loss`.
+    tree_step : {"newton", "first_order"}, default="newton"
+        With Newton steps trees are LightGBM's own, and without constraints the model is that of
+        `lightgbm.LGBMClassifier`. First-order steps come with a proved bound on the loss. The
+        exponential loss takes first-order steps always.
     estimator : scikit-learn classifier, optional
-        The weak learner; it must take ``sample_weight``. By default the built-in trees.
+        The weak learner, for first-order steps; it must take ``sample_weight``. By default the
+        built-in trees.
     engine : str, default="lightgbm"
         Who grows the built-in trees; see `fairproj.engines.register_engine`.
     n_estimators : int, default=100
         The most rounds.
-    learning_rate : float, default=1.0
-        Share of each vote that is used, at most 1.
-    max_depth, max_leaf_nodes : int, optional
-        Size of the built-in trees; stumps where both are None.
-    min_weight_fraction_leaf : float, default=0.0
-        Least share of the weights w in a leaf of a built-in tree.
-    votes : {"discrete", "confidence"}, default="discrete"
-        Whether a learner predicts -1 or +1, as in the paper, or its confidence in between.
+    learning_rate : float, default=0.1
+        Share of each step that is taken, at most 1.
+    max_depth, max_leaf_nodes : int, optional, default=None, 31
+        Size of the built-in trees.
+    min_samples_leaf : int, default=20
+        Fewest rows in a leaf, as LightGBM estimates them from Hessians; 0 for no bound.
+    l2_regularization : float, default=0.0
+    subsample, max_features : float, default=1.0
+        Share of the rows and of the features that each tree sees, drawn at random.
+    monotonic_cst : array-like of int or dict, optional
+        1, 0 or -1 for each feature, or by name: whether predictions may only rise with it, may do
+        both, or may only fall.
+    votes : {"confidence", "discrete"}, default="confidence"
+        In first-order steps: whether a learner predicts its confidence between -1 and +1, or one of
+        these two.
     max_bins : int, default=255
         Most bins of a column, for the built-in trees.
     categorical_features : "from_dtype" or sequence, default="from_dtype"
         Columns the built-in trees treat as categories, by name, position or mask (of X as given to
         fit). By default those of a data frame with a category, enum or string type.
+    class_weight : dict, "balanced" or None
+        What an error costs, by label; ``"balanced"`` weighs labels inversely to their frequency.
+        Rates are not affected.
+    threshold : float, optional
+        The probability of the positive label above which it is predicted, and at which gaps are
+        watched; 0.5 by default.
+    selection_rate : float, optional
+        The share of the rows to predict positive, in place of a threshold.
+    max_false_positive_rate, max_false_negative_rate : float, optional
+        A limit on the error rate over all groups, in place of a threshold: as many positive (or
+        negative) predictions are made as it allows.
+    validation_fraction : "auto", float or None, default="auto"
+        Share of each group and label that is held out from training, and on which gaps are watched.
+        None watches the training rows. "auto" holds out a quarter if that leaves at least 100 rows
+        in the smallest group of each rate, and watches the training rows otherwise. Rows given as
+        ``fit(X_val=...)`` are watched instead.
+    margin : {"one_se"} or None
+        "one_se" asks for gaps within ``max_gap`` by one standard error, for those who must not
+        exceed it on new rows.
+    early_stopping : bool, default=False
+        Stop when ``n_iter_no_change`` rounds did not lower the loss on the rows held out, counted
+        from the first useful round within ``max_gap``.
+    n_iter_no_change : int, default=10
+    baseline : bool, default=False
+        Whether to train the same settings without a constraint too, and to measure what the
+        constraint cost; see ``price_``.
     sensitive_columns : str, int or sequence of them, optional
         Columns of X that hold the sensitive features, by name or position. The learners do not see
         them, and X may lack them at predict. An alternative to ``fit(sensitive_features=...)``.
     pos_label : label, optional
         Which label the constraints call positive; by default the larger in sort order.
-    tilt_step, tilt_decay : float, default=2.0, 0.5
-        After round t the tilt moves by ``tilt_step / t**tilt_decay`` times the part of a group's
-        rate that is out of bounds.
-    validation_fraction : float, optional
-        Share of each group and label that is held out from training, and on which the gap is
-        watched. By default the training rows are watched, or those of ``fit(X_val=...)``.
     n_jobs : int, optional
         Threads of the built-in trees; None means 1, -1 all cores.
     random_state : int, RandomState or None
-        Seeds the estimators and the choice of rows held out by ``validation_fraction``. The
-        built-in trees use no randomness.
+        Seeds the choice of rows held out, ``subsample``, ``max_features`` and estimators.
     verbose : bool, default=False
         Show a progress bar (needs ``rich``).
 
     Attributes
     ----------
     classes_ : array of shape (2,)
+    threshold_ : float
+        The probability of the positive label above which `predict` says it. The gap was bounded
+        there and nowhere else; see `fairproj.metrics.gap_curve`.
     n_features_in_ : int
         Number of features the learners see, sensitive columns not counted.
     feature_names_in_ : array of str
@@ -92,10 +160,15 @@ class FairBoostClassifier(BoostedClassifier):
         One record a round.
     certificate_ : GapCertificate
         Whether the gap was met on the watched rows, and what the run proves about its loss.
+    baseline_ : FairBoostClassifier
+        The model without a constraint, with ``baseline=True``.
+    price_ : Price
+        What the constraint cost, with ``baseline=True``: accuracy, AUC, log loss and calibration of
+        both models.
     estimators_ : list
         The weak learners: fitted estimators, or views of the trees.
     estimator_weights_ : array of shape (n_rounds,)
-        Their votes (half of what scikit-learn's AdaBoostClassifier reports).
+        Their votes.
     estimator_errors_ : array of shape (n_rounds,)
         Their errors under q.
     feature_importances_ : array with one entry a feature
@@ -105,27 +178,53 @@ class FairBoostClassifier(BoostedClassifier):
 
     Notes
     -----
-    Rows of weight zero are left out. A sensitive feature must not have missing values. If the first
-    learner is no better than chance, the model is the majority class and a warning says so.
+    Rows of weight zero are left out. A sensitive feature must not have missing values. If no tree
+    can be grown, the model is the majority class and a warning says so.
 
     Examples
     --------
     >>> from fairproj import FairBoostClassifier
-    >>> from fairproj.datasets import load_german
-    >>> data = load_german()
-    >>> model = FairBoostClassifier("equal_opportunity", max_gap=0.05)
+    >>> from fairproj.datasets import load_compas
+    >>> data = load_compas()
+    >>> model = FairBoostClassifier("equal_opportunity", max_gap=0.05, random_state=0)
     >>> model = model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
     >>> model.certificate_.met
     True
     """
 
+    baseline_: FairBoostClassifier
+    price_: Price
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "max_gap": "no_validation",
         "loss": [str],
-        "tilt_step": [Interval(Real, 0, 100, closed="right")],
-        "tilt_decay": [Interval(Real, 0, 1, closed="both")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
+        "tree_step": [StrOptions({"newton", "first_order"})],
+        "min_samples_leaf": [Interval(Integral, 0, None, closed="left")],
+        "l2_regularization": [Interval(Real, 0, None, closed="left")],
+        "subsample": [Interval(Real, 0, 1, closed="right")],
+        "max_features": [Interval(Real, 0, 1, closed="right")],
+        "monotonic_cst": ["array-like", dict, None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        **{name: [Interval(Real, 0, 1, closed="neither"), None] for name in _POINTS},
+        "validation_fraction": [
+            Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto"}),
+            None,
+        ],
+        "margin": [StrOptions({"one_se"}), None],
+        "early_stopping": ["boolean"],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "baseline": ["boolean"],
+    }
+    _tree_parameters: ClassVar[dict[str, Any]] = {
+        "max_depth": None,
+        "max_leaf_nodes": 31,
+        "min_samples_leaf": 20,
+        "l2_regularization": 0.0,
+        "subsample": 1.0,
+        "max_features": 1.0,
+        "monotonic_cst": None,
     }
 
     def __init__(
@@ -133,22 +232,34 @@ class FairBoostClassifier(BoostedClassifier):
         constraints: Any = "equal_opportunity",
         max_gap: Any = 0.05,
         *,
-        loss: str = "exponential",
+        loss: str = "logistic",
+        tree_step: Literal["newton", "first_order"] = "newton",
         estimator: Any = None,
         engine: str = "lightgbm",
         n_estimators: int = 100,
-        learning_rate: float = 1.0,
+        learning_rate: float = 0.1,
         max_depth: int | None = None,
-        max_leaf_nodes: int | None = None,
-        min_weight_fraction_leaf: float = 0.0,
-        votes: Literal["discrete", "confidence"] = "discrete",
+        max_leaf_nodes: int | None = 31,
+        min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0,
+        subsample: float = 1.0,
+        max_features: float = 1.0,
+        monotonic_cst: Any = None,
+        votes: Literal["confidence", "discrete"] = "confidence",
         max_bins: int = 255,
         categorical_features: Any = "from_dtype",
+        class_weight: Any = None,
+        threshold: float | None = None,
+        selection_rate: float | None = None,
+        max_false_positive_rate: float | None = None,
+        max_false_negative_rate: float | None = None,
+        validation_fraction: float | Literal["auto"] | None = "auto",
+        margin: Literal["one_se"] | None = None,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 10,
+        baseline: bool = False,
         sensitive_columns: Any = None,
         pos_label: Any = None,
-        tilt_step: float = 2.0,
-        tilt_decay: float = 0.5,
-        validation_fraction: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -156,21 +267,33 @@ class FairBoostClassifier(BoostedClassifier):
         self.constraints = constraints
         self.max_gap = max_gap
         self.loss = loss
+        self.tree_step = tree_step
         self.estimator = estimator
         self.engine = engine
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.max_depth = max_depth
         self.max_leaf_nodes = max_leaf_nodes
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_regularization = l2_regularization
+        self.subsample = subsample
+        self.max_features = max_features
+        self.monotonic_cst = monotonic_cst
         self.votes = votes
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.threshold = threshold
+        self.selection_rate = selection_rate
+        self.max_false_positive_rate = max_false_positive_rate
+        self.max_false_negative_rate = max_false_negative_rate
+        self.validation_fraction = validation_fraction
+        self.margin = margin
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
+        self.baseline = baseline
         self.sensitive_columns = sensitive_columns
         self.pos_label = pos_label
-        self.tilt_step = tilt_step
-        self.tilt_decay = tilt_decay
-        self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -199,7 +322,7 @@ class FairBoostClassifier(BoostedClassifier):
         sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
             The groups; several columns are crossed. None means one group: plain boosting.
         sample_weight : array-like of shape (n_rows,), optional
-            A row of weight 2 counts like two rows.
+            Only ratios of weights matter.
         X_val, y_val, sensitive_features_val, sample_weight_val : optional
             Rows on which the gap is watched instead of the training rows. With
             ``sensitive_columns``, X_val holds the groups.
@@ -214,45 +337,170 @@ class FairBoostClassifier(BoostedClassifier):
             (X_val, y_val, sensitive_features_val, sample_weight_val),
         )
 
+    def _check_together(self) -> None:
+        super()._check_together()
+        given = [name for name in _POINTS if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{given[0]} and {given[1]} both say where to decide; give one of them"
+            )
+        if self._newton and self.estimator is not None:
+            raise ValueError(
+                f"estimator={type(self.estimator).__name__} learns from weights and labels and "
+                "cannot take Newton steps; set tree_step='first_order'"
+            )
+        if self._newton and self.votes != "confidence":
+            raise ValueError(
+                f"votes={self.votes!r} is for first-order steps, and Newton steps have values of "
+                "their own; set tree_step='first_order' or leave votes out"
+            )
+        if self.baseline and self.constraints is None:
+            raise ValueError(
+                "baseline=True compares with the same settings without a constraint, and "
+                "constraints is None already; leave one of them out"
+            )
+
+    @property
+    def _newton(self) -> bool:
+        return self.tree_step == "newton" and find_loss(self.loss).newton
+
+    @property
+    def _learner_votes(self) -> str:
+        return "newton" if self._newton else self.votes
+
+    def _settings(self) -> LearnerSettings:
+        settings = super()._settings()
+        if self.monotonic_cst is None:
+            return settings
+        return replace(settings, monotonic_cst=_check_monotonic_cst(self, self.monotonic_cst))
+
     def _fit_prepared(
         self, prepared: Prepared, validation: tuple[Any, ...] = (None,) * 4
     ) -> FairBoostClassifier:
         """Fit on rows that are validated and encoded already."""
-        make_loss = find_loss(self.loss)
         sample = prepared.sample.with_weight()
         self._warn_of_one_group(prepared, sample)
-        watched_rates(self.constraints, sample.cells)  # refuses empty cells before any split
         self._adopt(prepared, sample)
-        sample, held_out = self._hold_out(sample, validation)
-        watched = watched_rates(self.constraints, sample.cells)
-        max_gap = check_slack(self.max_gap, watched.events, "max_gap", largest=1.0)
-        cells = make_moments(None, sample.cells)  # those that have rows
-        loss = make_loss(
-            sample.y,
-            sample.weight,
-            cells.index,
-            len(cells.features),
-            discrete=self.votes == "discrete",
-            reduction=sample.reduction,
-        )
-        monitor = make_monitor(watched, sample, held_out)
-        engine = self._kind.bind(self._settings(), sample, held_out)
-        del sample, held_out, prepared  # the engine has binned what it needs
-        policy = ClosedLoop(watched, max_gap, monitor, step=self.tilt_step, decay=self.tilt_decay)
-        rounds = boost(
-            engine, loss, policy, n_rounds=self.n_estimators, learning_rate=self.learning_rate
-        )
-
-        def finish(learners: list[Any], records: list[Round], reason: StopReason) -> Outcome:
-            run = Run(engine, loss, learners, records, reason, self.learning_rate, max_gap)
-            return finish_closed_loop(run, watched, monitor)
-
-        self._run(rounds, self.n_estimators, finish)
+        required = find_requirements(self.constraints, self.max_gap, sample.cells)
+        sample, held_out = self._hold_out(sample, validation, required)
+        del prepared
+        if self.baseline:
+            self._train_both(sample, held_out)
+        else:
+            parts = [sample, held_out]
+            del sample, held_out  # the engine bins what it needs; a copy of X may be freed
+            self._train(parts.pop(0), parts.pop(0))
         self._warn_of_outcome()
         return self
 
+    def _train_both(self, sample: Sample, held_out: Sample | None) -> None:
+        """With and without the constraint, on the same rows."""
+        self._train(sample, held_out)
+        plain = clone(self).set_params(**BASELINE_PARAMETERS)
+        plain._take_over(self)
+        plain._train(sample, held_out)
+        self.baseline_ = plain
+        self.price_ = measure_price(self, plain, sample if held_out is None else held_out)
+
+    def _take_over(self, other: FairBoostClassifier) -> None:
+        """What another model learnt about input and labels."""
+        names = ("n_features_in_", "feature_names_in_", "classes_", "group_values_")
+        for name in (*names, "_sensitive_columns", "_encoder"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+
+    def _train(self, sample: Any, held_out: Any) -> None:
+        required = find_requirements(self.constraints, self.max_gap, sample.cells)
+        watched = sample if held_out is None else held_out
+        if held_out is not None:
+            check_watched_rows(required, held_out.cells)
+        warn_of_few_rows(required, watched.cells)
+        loss = find_loss(self.loss)
+        rows = ScoredRows(sample, loss, keep_slopes=True)
+        class_cost = self._class_cost(rows.size, sample)
+        monitor = Monitor(
+            rows if held_out is None else ScoredRows(held_out, loss),
+            "training rows" if held_out is None else "held-out rows",
+            required,
+            self._operating_point(sample.cells, loss),
+            class_cost,
+            unit=float(loss.value(np.zeros(1))[0]),
+            spare=self.margin == "one_se",
+        )
+        objective = SignedCosts(
+            rows,
+            monitor,
+            loss,
+            class_cost,
+            newton=self._newton,
+            discrete=self.votes == "discrete",
+            multipliers=self._multipliers(required),
+            patience=self.n_iter_no_change if self.early_stopping else None,
+        )
+        engine = self._kind.bind(self._settings(), sample, held_out)
+        del sample, held_out, watched
+        rounds = boost(
+            engine, objective, n_rounds=self.n_estimators, learning_rate=self.learning_rate
+        )
+        by_label = (rows.size * class_cost).reshape(-1, 2).sum(axis=0)
+
+        def finish(learners: list[Any], records: list[Round], reason: StopReason) -> Outcome:
+            scale, rate = loss.link_scale, self.learning_rate
+            run = Run(engine, scale, learners, records, reason, rate, required.limits)
+            return finish_signed_costs(
+                run,
+                monitor,
+                loss,
+                newton=self._newton,
+                intercept=objective.intercept,
+                constant_error=float(by_label.min()),
+                choose_best=self.early_stopping,
+            )
+
+        self._run(rounds, self.n_estimators, finish)
+        observed: Any = self.history_[self.history_.n_kept - 1].observed
+        self._cut = float(observed.cut)
+
+    def _multipliers(self, required: Requirements) -> Multipliers:
+        """What moves the costs after each round."""
+        return Multipliers(required.kinds, len(required.cells.group_values))
+
+    def _class_cost(self, size: Array, sample: Sample) -> Array:
+        """What an error costs in each cell, with mean one."""
+        costs = np.ones(2)
+        if isinstance(self.class_weight, Mapping):
+            costs = self._given_costs(sample)
+        elif self.class_weight == "balanced":
+            costs = 1 / size.reshape(-1, 2).sum(axis=0)
+        by_cell = np.tile(costs, len(size) // 2)
+        return by_cell / float(size @ by_cell)
+
+    def _given_costs(self, sample: Sample) -> Array:
+        unknown = [label for label in self.class_weight if label not in list(sample.classes)]
+        if unknown:
+            raise ValueError(
+                f"class_weight has {listing(unknown)}, and the labels are "
+                f"{listing(sample.classes)}; give a weight for these"
+            )
+        costs = np.array([self.class_weight.get(label, 1.0) for label in sample.classes], float)
+        if not (np.isfinite(costs).all() and (costs > 0).all()):
+            raise ValueError(f"class_weight must hold positive numbers, got {self.class_weight!r}")
+        return costs
+
+    def _operating_point(self, cells: Cells, loss: Loss) -> OperatingPoint:
+        if self.selection_rate is not None:
+            return selection_rate(self.selection_rate, cells)
+        if self.max_false_positive_rate is not None:
+            return error_rate_limit(self.max_false_positive_rate, cells, positive=False)
+        if self.max_false_negative_rate is not None:
+            return error_rate_limit(self.max_false_negative_rate, cells, positive=True)
+        threshold = 0.5 if self.threshold is None else self.threshold
+        return Threshold(threshold, loss.link_scale, cells)
+
+    # Rows to watch
+
     def _hold_out(
-        self, sample: Sample, validation: tuple[Any, ...]
+        self, sample: Sample, validation: tuple[Any, ...], required: Requirements
     ) -> tuple[Sample, Sample | None]:
         """The training rows, and the rows to watch if these are others."""
         X_val, y_val, groups, _ = validation
@@ -262,10 +510,9 @@ class FairBoostClassifier(BoostedClassifier):
                 "missing; pass X_val too"
             )
         if X_val is None:
-            if self.validation_fraction is None:
-                return sample, None
-            return self._split(sample, self.validation_fraction)
-        if self.validation_fraction is not None:
+            fraction = self._fraction(sample, required)
+            return (sample, None) if fraction is None else self._split(sample, fraction)
+        if isinstance(self.validation_fraction, Real):
             raise ValueError(
                 "X_val and validation_fraction both say which rows to watch; leave one of them out"
             )
@@ -273,6 +520,22 @@ class FairBoostClassifier(BoostedClassifier):
             missing = "y_val" if y_val is None else "sensitive_features_val"
             raise ValueError(f"X_val is given without {missing}; pass it too")
         return sample, self._validation_sample(sample, validation)
+
+    def _fraction(self, sample: Sample, required: Requirements) -> float | None:
+        """The share of the rows to hold out, by the rule that the class describes."""
+        if self.validation_fraction != "auto":
+            if self.validation_fraction is None and self.early_stopping:
+                raise ValueError(
+                    "early_stopping needs rows that are held out, and validation_fraction is None; "
+                    "set validation_fraction='auto', or pass X_val"
+                )
+            return self.validation_fraction
+        if self.early_stopping:
+            return HELD_OUT
+        if not required.comparable:
+            return None
+        enough = HELD_OUT * fewest_rows(required, sample.cells) >= FEWEST_HELD_OUT
+        return HELD_OUT if enough else None
 
     def _split(self, sample: Sample, fraction: float) -> tuple[Sample, Sample]:
         """Training rows and rows held out.
@@ -303,7 +566,14 @@ class FairBoostClassifier(BoostedClassifier):
     def _warn_of_outcome(self) -> None:
         if self.history_.stop_reason is StopReason.FALLBACK:
             warn_user(
-                f"{StopReason.FALLBACK.sentence}; use stronger learners, for example max_depth=3"
+                f"{StopReason.FALLBACK.sentence}; use larger trees (max_leaf_nodes) or smaller "
+                "leaves (min_samples_leaf)"
             )
         elif shortfall := getattr(self.certificate_, "shortfall", ""):
             warn_user(shortfall)
+
+    @property
+    def threshold_(self) -> float:
+        ensemble = self._fitted("threshold_")
+        positive_class = 1 if self.pos_label is None else int(self.pos_label == self.classes_[1])
+        return probability_at(self._cut, ensemble.link_scale, positive_class)

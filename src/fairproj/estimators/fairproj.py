@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
 
 from fairproj.boosting.finish import Outcome, Run, finish_projection
 from fairproj.boosting.loop import boost
-from fairproj.boosting.losses import ExponentialLoss
 from fairproj.boosting.moments import Moments, constraint_rows, make_moments
-from fairproj.boosting.policies import ProjectedWeights, WeightPolicy
+from fairproj.boosting.projected import ProjectedWeights
+from fairproj.boosting.projection import Projection, Projector
 from fairproj.boosting.record import Round, StopReason
 from fairproj.boosting.resume import RunFacts, check_same_learner, check_same_run, nothing_to_add
+from fairproj.boosting.weights import ExponentialWeights
 from fairproj.data.checks import check_slack
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
@@ -117,7 +121,13 @@ class FairProjClassifier(BoostedClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
         "epsilon": "no_validation",
+        "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="left")],
         "warm_start": ["boolean"],
+    }
+    _tree_parameters: ClassVar[dict[str, Any]] = {
+        "max_depth": None,
+        "max_leaf_nodes": None,
+        "min_weight_fraction_leaf": 0.0,
     }
 
     def __init__(
@@ -209,7 +219,7 @@ class FairProjClassifier(BoostedClassifier):
         self._warn_of_one_group(prepared, sample)
         moments = make_moments(constraints, sample.cells)
         epsilon = check_slack(self.epsilon, moments.names, "epsilon")
-        loss = ExponentialLoss(
+        weights = ExponentialWeights(
             sample.y,
             sample.weight,
             moments.index,
@@ -228,14 +238,14 @@ class FairProjClassifier(BoostedClassifier):
         )
         if before is not None:
             recorded = self.history_[-1].log_loss
-            check_same_run(self._facts, facts, recorded, loss.log_loss)
+            check_same_run(self._facts, facts, recorded, weights.log_loss)
             if nothing_to_add(self.history_, self.n_estimators):
                 return self
         self._facts = facts
         self._adopt(prepared, sample)
         engine = self._kind.bind(self._settings(), sample, before=before)
         del sample, prepared  # the engine has binned what it needs; a copy of X may be freed
-        self._train(engine, loss, moments, epsilon, before)
+        self._train(engine, weights, moments, epsilon, before)
         if self.history_.stop_reason is StopReason.FALLBACK:
             warn_user(
                 f"{StopReason.FALLBACK.sentence}; raise epsilon (now {self.epsilon}) or use "
@@ -244,29 +254,36 @@ class FairProjClassifier(BoostedClassifier):
         return self
 
     def _train(
-        self, engine: Any, loss: ExponentialLoss, moments: Moments, epsilon: Array, before: Any
+        self,
+        engine: Any,
+        weights: ExponentialWeights,
+        moments: Moments,
+        epsilon: Array,
+        before: Any,
     ) -> None:
         earlier = [] if before is None else list(self.history_)
         start = np.array(earlier[-1].multipliers) if earlier else None
         n_rounds = self.n_estimators - len(earlier)
         rounds = boost(
             engine,
-            loss,
-            self._policy(moments.features, epsilon, start),
+            ProjectedWeights(weights, self._projector(moments.features, epsilon), start),
             n_rounds=n_rounds,
             learning_rate=self.learning_rate,
             may_fall_back=not earlier,
         )
 
         def finish(learners: list[Any], records: list[Round], reason: StopReason) -> Outcome:
-            run = Run(engine, loss, learners, records, reason, self.learning_rate, epsilon)
-            return finish_projection(run, moments.names)
+            scale = weights.link_scale
+            run = Run(engine, scale, learners, records, reason, self.learning_rate, epsilon)
+            return finish_projection(run, moments.names, weights.train_error())
 
         self._run(rounds, n_rounds, finish, earlier)
 
-    def _policy(self, features: Array, epsilon: Array, start: Array | None) -> WeightPolicy:
+    def _projector(
+        self, features: Array, epsilon: Array
+    ) -> Callable[[Array, Array | None], Projection]:
         """What chooses the training weights of each round."""
-        return ProjectedWeights(features, epsilon, start)
+        return Projector(features, epsilon)
 
     def _model_to_extend(self) -> Any:
         return getattr(self, "_ensemble", None) if self.warm_start else None

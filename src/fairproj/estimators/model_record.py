@@ -11,12 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fairproj.boosting.record import History, Observation, Round
+from fairproj.boosting.record import Bias, History, Observation, Round
 from fairproj.boosting.resume import RunFacts
+from fairproj.estimators.price import Price, Scores
 
 Scalar = bool | int | float | str | None
 Value = Scalar | list[Scalar]  # a list stands for a tuple: a group of crossed columns
 EstimatorName = Literal["FairProjClassifier", "FairBoostClassifier"]
+LearnerVotes = Literal["discrete", "confidence", "newton"]
 # fmt: off
 DType = Literal[
     "bool", "str", "object", "float16", "float32", "float64",
@@ -26,6 +28,7 @@ DType = Literal[
 
 _MOST_COLUMNS = 10_000_000
 _MOST_LOG_LOSS = 709.0  # the loss itself is finite
+_MOST_MARGIN = 1e6  # of intercept, bias and cut
 _ROUNDING = 1e-6
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
@@ -56,13 +59,36 @@ class ColumnRecord:
 
 
 @dataclass(frozen=True)
+class MappingRecord:
+    """A dict whose keys need not be texts, such as weights by label."""
+
+    keys: list[Scalar]
+    values: list[Scalar]
+
+
+Parameter = Scalar | list[Value] | MappingRecord
+
+
+@dataclass(frozen=True)
 class EnsembleRecord:
     """The learners: their kind, votes and link, and what the engine rebuilds them from."""
 
     kind: str
     votes: list[float]
+    learner_votes: LearnerVotes
     link_scale: float
+    intercept: float
     payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """What a fit results in."""
+
+    history: History
+    certificate: dict[str, Any]
+    cut: float
+    ensemble: EnsembleRecord
 
 
 @dataclass(frozen=True)
@@ -71,7 +97,7 @@ class ModelRecord:
 
     estimator: EstimatorName
     versions: dict[str, str]
-    parameters: dict[str, Value]
+    parameters: dict[str, Parameter]
     classes: ArrayRecord
     groups: list[Value]
     n_features: int
@@ -81,20 +107,51 @@ class ModelRecord:
     facts: RunFacts | None
     history: History
     certificate: dict[str, Any]
+    cut: float
     ensemble: EnsembleRecord
+    baseline: FitRecord | None
+    price: Price | None
     metadata: dict[str, Any]
+
+    @property
+    def fit(self) -> FitRecord:
+        return FitRecord(self.history, self.certificate, self.cut, self.ensemble)
+
+    @property
+    def closed_loop(self) -> bool:
+        return self.estimator == "FairBoostClassifier"
 
 
 def check_record(record: ModelRecord) -> None:
     """Raise ValueError unless every field is in its range and the fields agree."""
     _check_labels(record)
     _check_features(record)
-    _check_history(record.history)
-    _check_rounds(record.history)
-    _check_ensemble(record)
-    closed_loop = record.estimator == "FairBoostClassifier"
-    _require(record.history.closed_loop == closed_loop, f"history must be of a {record.estimator}")
-    _require((record.facts is None) == closed_loop, f"facts must be of a {record.estimator}")
+    _check_parameters(record)
+    _require((record.facts is None) == record.closed_loop, f"facts must be of a {record.estimator}")
+    _check_fit(record.fit, record)
+    _require(
+        (record.baseline is None) == (record.price is None),
+        "baseline and price must both be there or both be null",
+    )
+    if record.baseline is not None and record.price is not None:
+        _require(record.closed_loop, f"baseline must be null for a {record.estimator}")
+        _check_price(record.price)
+        try:
+            _check_fit(record.baseline, record)
+            _require(not record.baseline.history.events, "history.events must be empty")
+        except ValueError as error:
+            raise ValueError(f"baseline.{error}") from None
+
+
+def _check_fit(fit: FitRecord, record: ModelRecord) -> None:
+    _check_history(fit.history)
+    _check_rounds(fit.history)
+    closed_loop = fit.history.closed_loop
+    _require(closed_loop == record.closed_loop, f"history must be of a {record.estimator}")
+    _check_ensemble(fit, record)
+    observed = fit.history.rounds[fit.history.n_kept - 1].observed
+    cut = 0.0 if observed is None else observed.cut
+    _require(fit.cut == cut, f"cut is {fit.cut:g}, and the last round kept has {cut:g}")
 
 
 def _require(condition: bool, sentence: str) -> None:
@@ -142,6 +199,15 @@ def _check_features(record: ModelRecord) -> None:
             _require(column.categories.dtype != "str", "columns.categories.dtype must not be str")
 
 
+def _check_parameters(record: ModelRecord) -> None:
+    for name, value in record.parameters.items():
+        if isinstance(value, MappingRecord):
+            _require(
+                len(value.keys) == len(value.values) and _distinct(value.keys),
+                f"parameters.{name} must have different keys, and a value for each",
+            )
+
+
 def _check_history(history: History) -> None:
     n_rounds = len(history.rounds)
     _require(n_rounds > 0, "history.rounds must hold at least one round")
@@ -171,7 +237,10 @@ def _check_rounds(history: History) -> None:
 def _check_round(record: Round, history: History) -> None:
     for name in ("error_q", "error_w", "tv"):
         _check_share(getattr(record, name), name)
-    _require(record.kl >= 0, f"kl is {record.kl:g}; it must be at least 0")
+    if history.closed_loop:
+        _require(record.kl is None, "kl must be null")
+    else:
+        _require(record.kl is not None and record.kl >= 0, "kl must be a number of at least 0")
     _check_log_loss(record.log_loss, "log_loss")
     for name in ("multipliers", "balance", "balance_q"):
         _check_length(getattr(record, name), len(history.constraint_names), name)
@@ -184,15 +253,49 @@ def _check_round(record: Round, history: History) -> None:
 
 
 def _check_observation(observed: Observation, history: History) -> None:
-    _check_length(observed.rates, len(history.watched), "observed.rates")
-    _check_length(observed.tilt, len(history.watched), "observed.tilt")
-    _check_length(observed.gaps, len(history.events), "observed.gaps")
-    _check_share(observed.accuracy, "observed.accuracy")
+    _check_reading(observed, history, "observed")
+    if observed.bias is not None:
+        _check_reading(observed.bias, history, "observed.bias")
+        _check_margin(observed.bias.value, "observed.bias.value")
+    _check_length(observed.multipliers, len(history.watched), "observed.multipliers")
     _check_share(observed.train_error, "observed.train_error")
-    for share in (*observed.rates, *observed.gaps):
+    _check_margin(observed.cut, "observed.cut")
+    for name in ("limit_multiplier", "flipped", "slope_mass"):
+        _check_not_negative(getattr(observed, name), f"observed.{name}")
+    for name in ("log_cost_loss", "cost_change"):
+        _check_log_loss(getattr(observed, name), f"observed.{name}")
+
+
+def _check_reading(reading: Observation | Bias, history: History, name: str) -> None:
+    _check_length(reading.rates, len(history.watched), f"{name}.rates")
+    _check_length(reading.gaps, len(history.events), f"{name}.gaps")
+    _check_share(reading.accuracy, f"{name}.accuracy")
+    _check_not_negative(reading.loss, f"{name}.loss")
+    for share in (*reading.rates, *reading.gaps):
         if share is not None:
-            _check_share(share, "observed has a rate or a gap that")
-    _check_log_loss(observed.log_tilted_loss, "observed.log_tilted_loss")
+            _check_share(share, f"{name} has a rate or a gap that")
+
+
+def _check_price(price: Price) -> None:
+    _require(price.n_rows >= 1, f"price.n_rows is {price.n_rows}; it must be at least 1")
+    for name, scores in (("price.model", price.model), ("price.plain", price.plain)):
+        _check_scores(scores, name)
+
+
+def _check_scores(scores: Scores, name: str) -> None:
+    for share in ("accuracy", "auc", "calibration_error", "group_calibration_error"):
+        _check_share(getattr(scores, share), f"{name}.{share}")
+    _check_not_negative(scores.log_loss, f"{name}.log_loss")
+
+
+def _check_not_negative(value: float, name: str) -> None:
+    _require(value >= 0, f"{name} is {value:g}; it must be at least 0")
+
+
+def _check_margin(value: float, name: str) -> None:
+    _require(
+        abs(value) <= _MOST_MARGIN, f"{name} is {value:g}; it must be within {_MOST_MARGIN:g} of 0"
+    )
 
 
 def _check_share(value: float, name: str) -> None:
@@ -209,12 +312,36 @@ def _check_length(values: tuple[Any, ...], length: int, name: str) -> None:
     _require(len(values) == length, f"{name} has length {len(values)}; it must have {length}")
 
 
-def _check_ensemble(record: ModelRecord) -> None:
-    ensemble, history = record.ensemble, record.history
+def _check_ensemble(fit: FitRecord, record: ModelRecord) -> None:
+    ensemble, history = fit.ensemble, fit.history
     votes = [one.vote for one in history.rounds[: history.n_kept]]
     _require(ensemble.votes == votes, "ensemble.votes must be the votes in history.rounds")
     _require(math.isfinite(sum(map(abs, votes))), "ensemble.votes must add up to a finite number")
     _require(
         0 < ensemble.link_scale <= 100,
         f"ensemble.link_scale is {ensemble.link_scale:g}; it must be above 0 and at most 100",
+    )
+    _check_margin(ensemble.intercept, "ensemble.intercept")
+    allowed = [record.parameters.get("votes"), *(["newton"] if record.closed_loop else [])]
+    _require(
+        ensemble.learner_votes in allowed,
+        f"ensemble.learner_votes is {ensemble.learner_votes!r}; it must be parameters.votes"
+        + " or 'newton'" * record.closed_loop,
+    )
+    _check_bias(history)
+    _require(
+        history.closed_loop or ensemble.intercept == 0,
+        f"ensemble.intercept must be 0 for a {record.estimator}",
+    )
+
+
+def _check_bias(history: History) -> None:
+    """The bias is one that the last round kept has found."""
+    if history.bias == 0:
+        return
+    observed = history.rounds[history.n_kept - 1].observed
+    bias = None if observed is None else observed.bias
+    _require(
+        bias is not None and bias.value == history.bias,
+        f"history.bias is {history.bias:g}, which is not the bias of the last round kept",
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,16 @@ from fairproj.data.encoder import Encoding, FeatureEncoder
 from fairproj.data.user_warning import warn_user
 from fairproj.engines import Saved, find_engine
 from fairproj.estimators.base import BoostedClassifier
-from fairproj.estimators.fairboost import FairBoostClassifier
+from fairproj.estimators.fairboost import BASELINE_PARAMETERS, FairBoostClassifier
 from fairproj.estimators.fairproj import FairProjClassifier
 from fairproj.estimators.model_record import (
     ArrayRecord,
     ColumnRecord,
     EnsembleRecord,
+    FitRecord,
+    MappingRecord,
     ModelRecord,
+    Parameter,
     Scalar,
     Value,
     check_record,
@@ -46,7 +49,8 @@ _CERTIFICATES: dict[str, type[Certificate | GapCertificate]] = {
     "FairBoostClassifier": GapCertificate,
 }
 _LIMITS = ("epsilon", "max_gap")
-_LISTS = (*_LIMITS, "categorical_features", "sensitive_columns")
+_LISTS = (*_LIMITS, "categorical_features", "constraints", "monotonic_cst", "sensitive_columns")
+_MAPPINGS = ("class_weight", "monotonic_cst")
 _MOST_LEVELS = 100  # of nested metadata
 _MOST_CHARACTERS = 600
 
@@ -70,7 +74,7 @@ def save(
     record = _dump_model(model, _check_metadata(metadata))
     try:
         check_record(record)
-        _load_certificate(record)
+        _check_certificates(record)
         text = encode_model_file(record)
     except ValueError as error:
         raise ValueError(f"a model file cannot hold this model: {error}") from None
@@ -150,7 +154,7 @@ def _check_depth(metadata: dict[str, Any]) -> None:
 
 def _dump_model(model: BoostedClassifier, metadata: dict[str, Any]) -> ModelRecord:
     names = getattr(model, "feature_names_in_", None)
-    ensemble = model._ensemble
+    fit, plain = _dump_fit(model), getattr(model, "baseline_", None)
     return ModelRecord(
         estimator=type(model).__name__,  # type: ignore[arg-type]
         versions=versions(),
@@ -162,15 +166,31 @@ def _dump_model(model: BoostedClassifier, metadata: dict[str, Any]) -> ModelReco
         columns=None if model._encoder is None else _dump_columns(model._encoder.encoding),
         sensitive_columns=[_dump_scalar(name) for name in model._sensitive_columns],
         facts=getattr(model, "_facts", None),
+        history=fit.history,
+        certificate=fit.certificate,
+        cut=fit.cut,
+        ensemble=fit.ensemble,
+        baseline=None if plain is None else _dump_fit(plain),
+        price=getattr(model, "price_", None),
+        metadata=metadata,
+    )
+
+
+def _dump_fit(model: BoostedClassifier) -> FitRecord:
+    ensemble = model._ensemble
+    votes: Any = model._learner_votes
+    return FitRecord(
         history=model.history_,
         certificate=asdict(model.certificate_),
+        cut=float(model._cut),
         ensemble=EnsembleRecord(
             kind=ensemble.kind,
             votes=[float(vote) for vote in ensemble.votes],
+            learner_votes=votes,
             link_scale=float(ensemble.link_scale),
+            intercept=float(ensemble.intercept),
             payload=ensemble.to_payload(),
         ),
-        metadata=metadata,
     )
 
 
@@ -216,10 +236,10 @@ def _dump_columns(encoding: Encoding) -> list[ColumnRecord]:
     ]
 
 
-def _dump_parameters(model: BoostedClassifier) -> dict[str, Value]:
+def _dump_parameters(model: BoostedClassifier) -> dict[str, Parameter]:
     parameters = model.get_params(deep=False)
     del parameters["estimator"]  # the ensemble keeps it
-    if not isinstance(parameters["constraints"], str | None):
+    if not _are_names(parameters["constraints"]):
         parameters["constraints"] = None
         warn_user(
             "the constraint is an object or an array, which a model file does not hold: the loaded "
@@ -227,26 +247,45 @@ def _dump_parameters(model: BoostedClassifier) -> dict[str, Value]:
         )
     if isinstance(parameters["random_state"], np.random.RandomState):
         parameters["random_state"] = None
-    for name in set(parameters).intersection(_LIMITS):
-        parameters[name] = _each(parameters[name], _dump_limit)
-    return {name: _each(value, _dump_scalar) for name, value in parameters.items()}
+    return {name: _dump_parameter(name, value) for name, value in parameters.items()}
 
 
-def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The value changed, or each entry of it if it is a sequence."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return [change(entry) for entry in np.asarray(value, dtype=object).ravel().tolist()]
-    return change(value)
+def _are_names(constraints: Any) -> bool:
+    if isinstance(constraints, list | tuple):
+        return all(isinstance(name, str) for name in constraints)
+    return isinstance(constraints, str | None)
 
 
-def _dump_limit(value: Any) -> Any:
-    return "inf" if isinstance(value, float) and value == math.inf else value  # not in JSON
+def _dump_parameter(name: str, value: Any) -> Any:
+    """A scalar, a mapping, or a list of parameters."""
+    if isinstance(value, Mapping):
+        keys, values = list(value), list(value.values())
+        return MappingRecord([_dump_scalar(key) for key in keys], [_dump_scalar(v) for v in values])
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_dump_parameter(name, entry) for entry in value]
+    if name in _LIMITS and isinstance(value, float) and value == math.inf:
+        return "inf"  # JSON has no infinity
+    return _dump_scalar(value)
 
 
 # From a record to a model
 
 
 def _load_model(record: ModelRecord, trusted: Sequence[str]) -> BoostedClassifier:
+    model = _load_fit(record, trusted)
+    _check_depth(record.metadata)
+    model.metadata_ = record.metadata
+    if isinstance(model, FairProjClassifier) and record.facts is not None:
+        model._facts = record.facts
+    if isinstance(model, FairBoostClassifier) and record.baseline and record.price:
+        plain: Any = _load_fit(_baseline_record(record, record.baseline), trusted)
+        model.baseline_, model.price_ = plain, record.price
+    return model
+
+
+def _load_fit(record: ModelRecord, trusted: Sequence[str]) -> BoostedClassifier:
     model = _ESTIMATORS[record.estimator](**_load_parameters(record))
     model._validate_params()
     model.classes_ = _load_labels(record.classes)
@@ -260,12 +299,21 @@ def _load_model(record: ModelRecord, trusted: Sequence[str]) -> BoostedClassifie
     model._encoder = None if record.columns is None else _load_encoder(record.columns)
     model.history_ = record.history
     model.certificate_ = _load_certificate(record)
-    _check_depth(record.metadata)
-    model.metadata_ = record.metadata
-    if isinstance(model, FairProjClassifier) and record.facts is not None:
-        model._facts = record.facts
+    model._cut = record.cut
     _load_ensemble(record, model, trusted)
     return model
+
+
+def _baseline_record(record: ModelRecord, plain: FitRecord) -> ModelRecord:
+    """The record of the same model without a constraint."""
+    return replace(
+        record,
+        parameters={**record.parameters, **BASELINE_PARAMETERS},
+        history=plain.history,
+        certificate=plain.certificate,
+        cut=plain.cut,
+        ensemble=plain.ensemble,
+    )
 
 
 def _load_parameters(record: ModelRecord) -> dict[str, Any]:
@@ -273,29 +321,33 @@ def _load_parameters(record: ModelRecord) -> dict[str, Any]:
     del known["estimator"]
     if odd := sorted(set(record.parameters) ^ set(known)):
         raise ValueError(f"parameters.{odd[0][:40]} is missing or unknown")
-    for name, value in record.parameters.items():
-        if isinstance(value, list) and name not in _LISTS:
-            raise ValueError(f"parameters.{name} must not be a list")
-    if not isinstance(record.parameters["constraints"], str | None):
-        raise ValueError("parameters.constraints must be a text or null")
+    if not _are_names(record.parameters["constraints"]):
+        raise ValueError("parameters.constraints must be a text, a list of texts or null")
     if record.parameters["n_jobs"] == 0:
         raise ValueError("parameters.n_jobs must not be 0")
-    limits = {
-        name: _each(value, _load_limit)
-        for name, value in record.parameters.items()
-        if name in _LIMITS
-    }
-    return {**record.parameters, **limits}
+    return {name: _load_parameter(name, value) for name, value in record.parameters.items()}
 
 
-def _load_limit(value: Any) -> float:
+def _load_parameter(name: str, value: Parameter) -> Any:
+    if isinstance(value, MappingRecord):
+        if name not in _MAPPINGS:
+            raise ValueError(f"parameters.{name} must not be a mapping")
+        return dict(zip(value.keys, value.values, strict=True))
+    if isinstance(value, list) and name not in _LISTS:
+        raise ValueError(f"parameters.{name} must not be a list")
+    return _load_limit(value) if name in _LIMITS else value
+
+
+def _load_limit(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_load_limit(entry) for entry in value]
     if value == "inf":
         return math.inf
     if type(value) not in (int, float) or value < 0:
         raise ValueError(
             "parameters.epsilon and parameters.max_gap must be numbers of at least 0, or 'inf'"
         )
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def _load_labels(record: ArrayRecord) -> NDArray[Any]:
@@ -334,12 +386,13 @@ def _load_ensemble(record: ModelRecord, model: BoostedClassifier, trusted: Seque
         raise ValueError(f"columns do not fit an ensemble of kind {kind.name!r}")
     saved = Saved(
         votes=record.ensemble.votes,
-        learner_votes=model.votes,
+        learner_votes=record.ensemble.learner_votes,
         link_scale=record.ensemble.link_scale,
         classes=model.classes_,
         n_features=model.n_features_in_,
         categories={} if model._encoder is None else model._encoder.categories,
         trusted=trusted,
+        intercept=record.ensemble.intercept,
     )
     model._ensemble = kind.from_payload(record.ensemble.payload, saved)
     model.estimator = getattr(model._ensemble, "estimator", None)
@@ -361,4 +414,15 @@ def _load_certificate(record: ModelRecord) -> Certificate | GapCertificate:
             f"certificate.n_rounds is {certificate.n_rounds}, and the model has "
             f"{record.history.n_kept} rounds; they must be equal"
         )
+    if isinstance(certificate, GapCertificate) and certificate.bias != record.history.bias:
+        raise ValueError(
+            f"certificate.bias is {certificate.bias:g}, and history.bias {record.history.bias:g}; "
+            "they must be equal"
+        )
     return certificate
+
+
+def _check_certificates(record: ModelRecord) -> None:
+    _load_certificate(record)
+    if record.baseline is not None:
+        _load_certificate(_baseline_record(record, record.baseline))

@@ -49,8 +49,8 @@ def _ours(kind: Any, **fixed: Any) -> Builder:
     return build
 
 
-def _reading(policy: Any) -> Builder:
-    return _ours(ReadingClassifier, policy=policy)
+def _reading(reading: Any) -> Builder:
+    return _ours(ReadingClassifier, reading=reading)
 
 
 def _boosting(rounds: int, **settings: Any) -> FairProjClassifier:
@@ -78,7 +78,7 @@ METHODS: dict[str, tuple[Builder, float]] = {
     "AdaBoost": (_adaboost, 3.0),
     "Reweighing": (lambda task, rounds: Reweighing(_adaboost(task, rounds)), 3.0),
     "FairProj": (_ours(FairProjClassifier), 0.4),
-    "Closed loop": (_ours(FairBoostClassifier), 0.6),
+    "FairBoost": (_ours(FairBoostClassifier), 0.6),
     "EG, one stump": (_gradient(_stump), 4.0),
     "EG, boosted stumps": (_gradient(_boosting), 12.0),
     "Thresholds by group": (

@@ -1,6 +1,6 @@
 """Other readings of the paper's constraint, to see whether one of them explains its numbers.
 
-Each is a policy that chooses the training weights w in another way, for one constraint between two
+Each chooses the training weights w in another way, for one constraint between two
 groups. `FairProjClassifier` itself follows the paper's formulas.
 """
 
@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from fairproj.boosting.policies import ProjectedWeights, WeightPolicy
-from fairproj.boosting.projection import Projection, project, tilt
+from fairproj.boosting.projection import Projection, Projector, project, tilt
 from fairproj.data.types import Array
 from fairproj.estimators import FairProjClassifier
 
@@ -31,14 +30,14 @@ def with_multipliers(log_mass: Array, features: Array, multipliers: Array) -> Pr
 
 
 class ReadingClassifier(FairProjClassifier):
-    """FairProj with another policy, which is made from the features and epsilon."""
+    """FairProj with another choice of w, made from the features and epsilon."""
 
     def __init__(
         self,
         constraints: Any = "equal_opportunity",
         epsilon: Any = 0.1,
         *,
-        policy: Callable[[Array, Array], WeightPolicy] = ProjectedWeights,
+        reading: Callable[[Array, Array], Any] = Projector,
         n_estimators: int = 100,
         max_bins: int = 255,
         n_jobs: int | None = None,
@@ -46,17 +45,16 @@ class ReadingClassifier(FairProjClassifier):
         super().__init__(
             constraints, epsilon, n_estimators=n_estimators, max_bins=max_bins, n_jobs=n_jobs
         )
-        self.policy = policy
+        self.reading = reading
 
-    def _policy(self, features: Array, epsilon: Array, start: Array | None) -> WeightPolicy:
-        return self.policy(features, epsilon)
+    def _projector(self, features: Array, epsilon: Array) -> Any:
+        return self.reading(features, epsilon)
 
 
-class Reading(ProjectedWeights):
-    """Base of the readings; they differ in `choose`."""
+class Reading:
+    """Base of the readings, which are called with the cells' log masses."""
 
     def __init__(self, features: Array, epsilon: Array) -> None:
-        super().__init__(features, epsilon)
         self._features, self._epsilon = features, epsilon
 
 
@@ -67,7 +65,7 @@ class ShareOfPositives(Reading):
     breaks it the projection meets it with equality.
     """
 
-    def choose(self, log_mass: Array) -> Projection:
+    def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
         features = self._features
         sign = np.sign(np.exp(log_mass) @ features)
         excess = sign * features - self._epsilon * np.abs(features)
@@ -84,7 +82,7 @@ class ShareOfPositives(Reading):
 class EqualMasses(Reading):
     """Masses that differ by more than epsilon are made equal, not only brought within epsilon."""
 
-    def choose(self, log_mass: Array) -> Projection:
+    def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
         beyond = np.abs(np.exp(log_mass) @ self._features) > self._epsilon
         return project(log_mass, self._features, np.where(beyond, 0.0, 1.0))
 
@@ -92,7 +90,7 @@ class EqualMasses(Reading):
 class SmoothedDual(Reading):
     """The paper's own solver: L-BFGS-B on the dual with |lam| replaced by sqrt(lam^2 + 1e-8)."""
 
-    def choose(self, log_mass: Array) -> Projection:
+    def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
         def dual(lam: Array) -> float:
             log_z = np.logaddexp.reduce(log_mass - self._features @ lam)
             return float(log_z + self._epsilon @ np.sqrt(lam**2 + 1e-8))
@@ -108,7 +106,7 @@ class AddedUp(Reading):
         super().__init__(features, epsilon)
         self._sum = np.zeros(1)
 
-    def choose(self, log_mass: Array) -> Projection:
+    def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
         self._sum = self._sum + project(log_mass, self._features, self._epsilon).multipliers
         return with_multipliers(log_mass, self._features, self._sum)
 
@@ -120,7 +118,7 @@ class FixedMultiplier(Reading):
         super().__init__(features, epsilon)
         self._multiplier = multiplier
 
-    def choose(self, log_mass: Array) -> Projection:
+    def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
         imbalance = np.exp(log_mass) @ self._features
         beyond = np.abs(imbalance) > self._epsilon
         multipliers = np.where(beyond, np.sign(imbalance) * self._multiplier, 0.0)

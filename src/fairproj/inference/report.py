@@ -16,12 +16,19 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from fairproj.constraints import RATES, STATISTICS, Rate, Statistic, find_statistic
+from fairproj.constraints import (
+    RATES,
+    STATISTICS,
+    Rate,
+    Requirement,
+    Statistic,
+    find_statistic,
+)
 from fairproj.data.cells import CellCounts
 from fairproj.data.columns import split_sensitive_columns
-from fairproj.data.types import Array
 from fairproj.inference.differences import largest_difference_bound, largest_difference_low
 from fairproj.inference.intervals import check_confidence, exact_interval
+from fairproj.inference.ratios import shortfall_bound, shortfall_low
 from fairproj.metrics import cell_counts
 
 FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
@@ -37,7 +44,9 @@ class FairnessReport:
     pairs, each at that level, since it is too small only if that of the pair which truly differs
     most is. Its lower end fails with at most the other half: the best lower bound of some pairs, at
     that level divided by the number of ordered pairs. Both are valid for any sample size and number
-    of groups. For equalized odds, the pairs of both labels are taken together.
+    of groups. For equalized odds, the pairs of both labels are taken together. The interval of the
+    selection ratio is made of exact limits of the groups' rates, which hold at any sample size too,
+    but is wider than it need be.
 
     All of this is for independent rows, each drawn like the others. Rows held out by group *and*
     label, as `fair_train_test_split` does, have the share of positive labels of the training rows.
@@ -50,8 +59,10 @@ class FairnessReport:
         One row for each group and rate: ``group``, ``rate``, ``n`` (rows it is taken over),
         ``hits``, ``estimate``, and the exact interval ``low``, ``high`` of that rate by itself.
     gaps : DataFrame
-        One row for each gap: ``gap``, ``estimate``, ``low``, ``high``, the groups ``highest`` and
-        ``lowest``, and ``n_smallest``, the rows of the smallest group it rests on.
+        One row for each gap: ``gap``, ``kind`` ("difference" or "ratio"), ``estimate``, ``low``,
+        ``high``, the groups ``highest`` and ``lowest``, and ``n_smallest``, the rows of the
+        smallest group it rests on. The gap of a ratio is its shortfall, 1 minus the ratio; printed,
+        the ratio itself is shown.
     confidence : float
         Of every interval, each by itself.
     """
@@ -182,10 +193,8 @@ class FairnessReport:
             )
         rates = [_rate_rows(rate, counts, group_names, confidence) for rate in RATES.values()]
         error = (1 - confidence) / 2
-        highs = {
-            rate: largest_difference_bound(*rate.counts(counts), 1 - error)
-            for rate in {rate for statistic in STATISTICS.values() for rate in statistic.rates}
-        }
+        compared = {each for statistic in STATISTICS.values() for each in statistic.requirements}
+        highs = {each: _upper_bound(each, counts, 1 - error) for each in compared}
         gaps = [
             _gap_row(statistic, counts, group_names, error, highs)
             for statistic in STATISTICS.values()
@@ -217,7 +226,7 @@ class FairnessReport:
         rates.insert(0, "rows", everyone)
         gaps = pd.DataFrame(
             {
-                "gap": [_with_interval(row) for row in self.gaps.itertuples()],
+                "gap": [_gap_text(row) for row in self.gaps.itertuples()],
                 "highest": self.gaps["highest"].to_numpy(),
                 "lowest": self.gaps["lowest"].to_numpy(),
                 "smallest group": self.gaps["n_smallest"].to_numpy(),
@@ -253,20 +262,39 @@ def _with_interval(row: Any) -> str:
     return f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}]"
 
 
+def _gap_text(row: Any) -> str:
+    """The gap; for a ratio the ratio itself, since that is what rules such as four fifths name."""
+    if row.kind == "difference" or np.isnan(row.estimate):
+        return _with_interval(row)
+    return f"ratio {1 - row.estimate:.3f} [{1 - row.high:.3f}, {1 - row.low:.3f}]"
+
+
 def gap_upper_bound(counts: CellCounts, statistic: str | Statistic, confidence: float) -> float:
     """A number that the gap is at most, wrong with a chance of at most ``1 - confidence``.
 
-    The largest of the exact bounds of all pairs of groups (and, for equalized odds, both labels):
-    see `fairproj.inference.differences`. Nothing is known about a group without rows: its rate may
-    be anything.
+    The largest of the bounds of all pairs of groups (and, for equalized odds, both labels). They
+    are exact for differences, see `fairproj.inference.differences`, and conservative for ratios,
+    where the gap is 1 minus the ratio. Nothing is known about a group without rows: its rate may be
+    anything.
     """
     check_confidence(confidence)
     _check_whole(counts)
     if isinstance(statistic, str):
         statistic = find_statistic(statistic)
-    return max(
-        largest_difference_bound(*rate.counts(counts), confidence) for rate in statistic.rates
-    )
+    return max(_upper_bound(each, counts, confidence) for each in statistic.requirements)
+
+
+def _upper_bound(requirement: Requirement, counts: CellCounts, confidence: float) -> float:
+    bound = largest_difference_bound if requirement.kind == "difference" else shortfall_bound
+    return bound(*requirement.rate.counts(counts), confidence)
+
+
+def _lower_bound(requirement: Requirement, counts: CellCounts, error: float) -> float:
+    hits, rows = requirement.rate.counts(counts)
+    if requirement.kind == "ratio":
+        return shortfall_low(hits, rows, 1 - error)
+    n_pairs = len(rows) * (len(rows) - 1)
+    return largest_difference_low(hits, rows, 1 - error / n_pairs)
 
 
 def _check_whole(counts: CellCounts) -> None:
@@ -356,29 +384,33 @@ def _gap_row(
     counts: CellCounts,
     groups: list[str],
     error: float,
-    highs: dict[Rate, float],
+    highs: dict[Requirement, float],
 ) -> dict[str, Any]:
     """The widest of one or more comparisons; ``low`` fails with a chance of at most ``error``."""
-    compared = [rate.counts(counts) for rate in statistic.rates]
-    n_pairs = len(compared) * len(groups) * (len(groups) - 1)
+    compared = statistic.requirements
     gap, highest, lowest = max(
-        (_extremes(rate.values(counts), groups) for rate in statistic.rates),
+        (_extremes(each, counts, groups) for each in compared),
         key=lambda extremes: np.nan_to_num(extremes[0], nan=np.inf),
     )
     return {
         "gap": statistic.name,
+        "kind": statistic.kind,
         "estimate": gap,
-        "low": max(largest_difference_low(*each, 1 - error / n_pairs) for each in compared),
-        "high": max(highs[rate] for rate in statistic.rates),
+        "low": max(_lower_bound(each, counts, error / len(compared)) for each in compared),
+        "high": max(highs[each] for each in compared),
         "highest": highest,
         "lowest": lowest,
-        "n_smallest": int(min(rows.min() for _, rows in compared)),
+        "n_smallest": int(min(each.rate.counts(counts)[1].min() for each in compared)),
     }
 
 
-def _extremes(rates: Array, groups: list[str]) -> tuple[float, str, str]:
+def _extremes(
+    requirement: Requirement, counts: CellCounts, groups: list[str]
+) -> tuple[float, str, str]:
     """The gap between the known rates, and the groups where they are highest and lowest."""
-    if (~np.isnan(rates)).sum() < 2:
+    rates = requirement.rate.values(counts)
+    known = rates[~np.isnan(rates)]
+    if len(known) < 2:
         return np.nan, "unknown", "unknown"
     top, bottom = int(np.nanargmax(rates)), int(np.nanargmin(rates))
-    return float(rates[top] - rates[bottom]), groups[top], groups[bottom]
+    return float(requirement.gap(known)), groups[top], groups[bottom]

@@ -47,9 +47,11 @@ def to_lightgbm(model: Any, path: str | os.PathLike[str] | None = None) -> str:
 
     Notes
     -----
-    The raw score is the margin as LightGBM adds it up. A score within 1e-9 of zero is a tie, which
-    `decision_function` returns as 0 and `predict` labels ``classes_[0]``; the text has no place for
-    that rule, so apply it where labels are made from the raw score.
+    The raw score is the margin as LightGBM adds it up, with the intercept and the bias of a
+    `FairBoostClassifier`. The text has no place for labels. To make them from its probabilities,
+    compare that of the positive label with ``model.threshold_`` (0.5 for a `FairProjClassifier`);
+    the gap was bounded there. A margin within 1e-9 of where it decides is a tie, which `predict`
+    labels ``classes_[0]``.
     """
     text: str = _booster(model, "LightGBM's text").model_to_string()
     if path is not None:
@@ -74,20 +76,25 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> bytes:
     Returns
     -------
     bytes
-        The columns and the categories behind the codes are in its metadata, as JSON.
+        Its metadata, as JSON: ``columns``, ``categories`` (behind the codes), ``positive_label``,
+        ``threshold`` (the probability of that label above which it is predicted), ``bias`` (what
+        was added to the margin for the sake of the gap) and ``price`` (what the constraint cost,
+        null where it was not measured).
 
     Notes
     -----
+    Labels are those of `predict`, which decides at ``threshold_``; the gap was bounded there.
+
     Every row ends in the leaf where LightGBM puts it. As in `decision_function`, a margin within
-    1e-9 of zero is a tie: it is returned as 0 and labelled ``classes_[0]``. A runtime may add the
-    leaves up in another order, which moves margins by rounding, and labels only where a margin lies
-    within rounding of 1e-9.
+    1e-9 of zero is returned as 0, and one within 1e-9 of where the model decides is a tie and
+    labelled ``classes_[0]``. A runtime may add the leaves up in another order, which moves margins
+    by rounding, and labels only where a margin lies within rounding of that distance.
     """
     onnx = _onnx()
     booster = _booster(model, "ONNX")
     nodes = _Nodes.of(native.blocks(booster.model_to_string()))
     graph = onnx.helper.make_graph(
-        _operators(onnx, nodes, model.classes_, model._ensemble.link_scale),
+        _operators(onnx, nodes, model),
         "fairproj",
         [_port(onnx, "X", onnx.TensorProto.DOUBLE, model.n_features_in_)],
         [
@@ -223,21 +230,23 @@ def _members(block: str, which: int) -> list[int]:
     ]
 
 
-def _operators(onnx: Any, nodes: _Nodes, classes: NDArray[Any], link_scale: float) -> list[Any]:
+def _operators(onnx: Any, nodes: _Nodes, model: Any) -> list[Any]:
     """Trees, the margin with ties at zero, then label and probabilities from it."""
-    node = onnx.helper.make_node
+    node, link_scale = onnx.helper.make_node, model._ensemble.link_scale
     return [
         _tree_operator(onnx, nodes),
         _constant(onnx, "zero", np.zeros(1)),
         _constant(onnx, "tie", np.array([TIE])),
         _constant(onnx, "scales", np.array([-link_scale, link_scale])),
         _constant(onnx, "flat", np.array([-1])),
-        _constant(onnx, "classes", classes),
+        _constant(onnx, "cut", np.array([model._cut])),
+        _constant(onnx, "classes", model.classes_),
         node("Abs", ["sum"], ["size"]),
         node("Greater", ["size", "tie"], ["decided"]),
         node("Where", ["decided", "sum", "zero"], ["settled"]),
         node("Reshape", ["settled", "flat"], ["margin"]),
-        node("Greater", ["margin", "zero"], ["is_second"]),
+        node("Sub", ["margin", "cut"], ["beyond"]),
+        node("Greater", ["beyond", "tie"], ["is_second"]),
         node("Cast", ["is_second"], ["class"], to=onnx.TensorProto.INT64),
         node("Gather", ["classes", "class"], ["label"]),
         node("Mul", ["settled", "scales"], ["logits"]),
@@ -308,8 +317,17 @@ def _port(onnx: Any, name: str, kind: int, *width: int) -> Any:
 
 def _properties(model: Any) -> dict[str, str]:
     columns, categories = model.encoding_.columns, model.encoding_.categories
-    codes = {str(columns[at]): values.tolist() for at, values in categories.items()}
-    return {
-        "columns": json.dumps([str(name) for name in columns]),
-        "categories": json.dumps(codes, default=str),
+    price = getattr(model, "price_", None)
+    properties = {
+        "columns": [str(name) for name in columns],
+        "categories": {str(columns[at]): values.tolist() for at, values in categories.items()},
+        "positive_label": model.classes_[1] if model.pos_label is None else model.pos_label,
+        "threshold": getattr(model, "threshold_", 0.5),
+        "bias": model.history_.bias,
+        "price": None if price is None else price.to_dict(),
     }
+    return {name: json.dumps(value, default=_as_json) for name, value in properties.items()}
+
+
+def _as_json(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)

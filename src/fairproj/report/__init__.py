@@ -15,6 +15,7 @@ from fairproj.report._content import Content
 from fairproj.report._frontier import METHODS, frontier_content, search_content
 from fairproj.report._markdown import markdown, model_card
 from fairproj.report._page import html
+from fairproj.report._price import measure_on_rows, price_content
 from fairproj.report._summary import Source, summarize_estimator, summarize_predictions
 from fairproj.report._words import certificate_words
 
@@ -25,7 +26,9 @@ __all__ = [
     "frontier_content",
     "html",
     "markdown",
+    "measure_on_rows",
     "model_card",
+    "price_content",
     "search_content",
     "summarize_estimator",
     "summarize_predictions",

@@ -150,28 +150,41 @@ def _best_line(marks: Sequence[dict[str, Any]], style: int) -> list[dict[str, An
 
 def panel(content: dict[str, Any], rounds: int, kept: int) -> dict[str, Any]:
     """One chart of the training, its lines as paths in a square of 100 by 100."""
-    level = content.get("level")
-    values = _known([level, *(value for line in content["lines"] for value in line["values"])])
+    x = axis([1, max(rounds, 1)], 4, tight=True)
+    return _lines(content, x, range(1, rounds + 1), kept if kept < rounds else None)
+
+
+def threshold_panel(content: dict[str, Any], places: Sequence[float], in_use: float | None) -> Any:
+    """One chart by threshold."""
+    return _lines(content, axis([0.0, 1.0], 5), places, in_use)
+
+
+def _lines(
+    content: dict[str, Any], x: Axis, places: Sequence[float], mark: float | None
+) -> dict[str, Any]:
+    """Lines over these places, levels across, and a place to mark."""
+    levels = [level["value"] for level in content["levels"]]
+    values = _known([*levels, *(value for line in content["lines"] for value in line["values"])])
     if values and 0 <= min(values) < 0.4 * max(values):
         values.append(0.0)
-    x, y = axis([1, max(rounds, 1)], 4, tight=True), axis(values, 4)
+    y = axis(values, 4)
     return {
         **content,
         "x": x,
         "y": y,
-        "level_at": None if level is None else _from_top(y, level),
-        "kept_at": x.at(kept) if kept < rounds else None,
-        "paths": [_path(line["values"], x, y) for line in content["lines"]],
+        "levels": [{**level, "at": _from_top(y, level["value"])} for level in content["levels"]],
+        "mark_at": _place(x, mark),
+        "paths": [_path(line["values"], places, x, y) for line in content["lines"]],
     }
 
 
-def _path(values: Sequence[float | None], x: Axis, y: Axis) -> str:
+def _path(values: Sequence[float | None], places: Sequence[float], x: Axis, y: Axis) -> str:
     """Broken where a value is not known; a lone value is a dot."""
     parts, joined = [], False
     for i in range(0, len(values), math.ceil(len(values) / MOST_ROUNDS) or 1):
         value = values[i]
         if value is not None:
-            place = f"{x.at(i + 1):g} {_from_top(y, value):g}"
+            place = f"{x.at(places[i]):g} {_from_top(y, value):g}"
             parts.append(f"L{place}" if joined else f"M{place}h0")
         joined = value is not None
     return "".join(parts)

@@ -1,17 +1,24 @@
-"""Lines by round of a training run, for the charts of a report."""
+"""Lines of the charts of a report: by round of a training run, and by threshold."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from fairproj.boosting.record import History
 from fairproj.data.types import Array
+from fairproj.metrics import gap_curve
 from fairproj.report._content import Content, finite
+from fairproj.report._words import SIGNED_COSTS
+
+_MOST_LINES = 6  # of a chart
 
 _NOTES = {
     "FairBoost": (
-        "q are the weights of the rows that minimising the loss alone would choose; w are the "
-        "weights that the learners were trained on. They are tilted: raised for rows whose correct "
-        "prediction narrows the gap, lowered for rows whose correct prediction widens it. The "
-        "tilted loss is the loss with that tilt."
+        "{signed_costs} The multipliers say how much each group pays; they follow the gap from "
+        "round to round. q are the weights of the rows that minimising the loss alone would "
+        "choose; w are those with signed costs, on which the trees were grown."
     ),
     "FairProj": (
         "q are the weights of the rows that AdaBoost would choose; w are the weights nearest to q "
@@ -26,26 +33,44 @@ def dynamics(history: History) -> Content:
     return {
         "rounds": len(history),
         "kept": history.n_kept,
-        "note": _NOTES["FairBoost" if history.closed_loop else "FairProj"],
+        "note": _NOTES["FairBoost" if history.closed_loop else "FairProj"].format(
+            signed_costs=SIGNED_COSTS
+        ),
         "panels": panels(history),
     }
 
 
 def _fairboost_panels(history: History) -> list[Content]:
-    columns = history.columns
-    loss = {"loss": columns["loss"], "tilted loss": columns["tilted_loss"]}
-    if history.certified:
-        loss["bound on the tilted loss"] = columns["bound_tilted"]
+    panels = [_panel("Loss", "mean over the rows", loss_lines(history)), _edges(history)]
+    if not history.events:
+        return panels
     gaps = dict(zip(history.events, history.by_event().T, strict=True))
+    levels = [{"name": "max_gap", "value": limit} for limit in sorted(set(history.limits))]
     return [
-        _panel("Training loss", "mean over the training rows", loss),
-        _edges(history),
-        {
-            **_panel("Gap of the predictions", "largest less smallest rate", gaps),
-            "level": float(min(history.limits)) if history.limits else None,
-            "level_name": "max_gap",
-        },
+        *panels,
+        {**_panel("Gap of the predictions", "between groups", gaps), "levels": levels},
+        _panel("Multipliers of the costs", "above 0: the rate is too high", _multipliers(history)),
     ]
+
+
+def loss_lines(history: History) -> dict[str, Array]:
+    """The losses of a run of `FairBoostClassifier`, and what is proved of them."""
+    columns = history.columns
+    lines = {"training rows": columns["loss"]}
+    if not np.allclose(columns["watched_loss"], columns["loss"]):
+        lines["watched rows"] = columns["watched_loss"]
+    if np.any(columns["cost_loss"] != columns["loss"]) and history.events:
+        lines["with signed costs"] = columns["cost_loss"]
+    if history.bound is not None:
+        lines["bound, with signed costs"] = columns["bound_cost_loss"]
+    return lines
+
+
+def _multipliers(history: History) -> dict[str, Array]:
+    """Those of each group and rate; of many, the largest."""
+    values = history.by_group("multipliers").T
+    largest = np.sort(np.argsort(-np.abs(values).max(axis=1, initial=0.0))[:_MOST_LINES])
+    return {history.watched[at]: values[at] for at in largest}
 
 
 def _fairproj_panels(history: History) -> list[Content]:
@@ -75,7 +100,35 @@ def _panel(title: str, axis: str, lines: dict[str, Array]) -> Content:
     return {
         "title": title,
         "axis": axis,
+        "levels": [],
         "lines": [
             {"name": name, "values": finite(values.tolist())} for name, values in lines.items()
+        ],
+    }
+
+
+def threshold_curve(
+    y: Any, probability: Any, groups: Any, positive: Any, target: Content, in_use: float | None
+) -> Content:
+    """Gap, accuracy and selection rate by threshold, as panels."""
+    curve = gap_curve(
+        y,
+        probability,
+        sensitive_features=groups,
+        statistic=target["metric"],
+        pos_label=positive,
+        thresholds=np.linspace(0, 1, 201)[1:-1],
+    )
+    gap, accuracy, selected = (
+        curve[name].to_numpy(float) for name in ("gap", "accuracy", "selection_rate")
+    )
+    rates = {"accuracy": accuracy, "selection rate": selected}
+    levels = [] if target["max_gap"] is None else [{"name": "target", "value": target["max_gap"]}]
+    return {
+        "in_use": in_use,
+        "threshold": curve["threshold"].tolist(),
+        "panels": [
+            {**_panel("Gap by threshold", target["name"], {"gap": gap}), "levels": levels},
+            _panel("Accuracy and selection rate by threshold", "share of the rows", rates),
         ],
     }

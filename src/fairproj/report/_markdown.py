@@ -21,6 +21,8 @@ def markdown(content: Content) -> str:
         *_section("Gaps", [_gaps(content)]),
         *_section("Scores", [_scores(content)]),
     ]
+    if content["price"]:
+        parts += _section("What fairness cost", _price(content["price"]))
     if content["frontier"]:
         parts += _section("Frontier", _frontier(content["frontier"]))
     if content["certificate"]:
@@ -50,6 +52,8 @@ def model_card(content: Content) -> str:
         ),
         *_section("Rates by group", [_rates(content)]),
     ]
+    if content["price"]:
+        parts += _section("What fairness cost", _price(content["price"]))
     if content["certificate"]:
         parts += _section("Training", map(_escape, content["certificate"]["words"]))
     parts += _section("Ethical considerations", [ask])
@@ -125,6 +129,15 @@ def _scores(content: Content) -> str:
     return _table(
         ["Score", "Value"], [[row["name"], _number(row["value"])] for row in content["scores"]]
     )
+
+
+def _price(price: Content) -> list[str]:
+    rows = [
+        [row["name"], *(_number(row[name]) for name in ("model", "plain", "difference"))]
+        for row in price["scores"]
+    ]
+    table = _table(["Score", "With the constraint", "Without", "Difference"], rows)
+    return [_escape(price["sentence"]), f"{_escape(price['title'])}:", table]
 
 
 def _frontier(frontier: Content) -> list[str]:

@@ -47,11 +47,24 @@ def _text(name: str) -> str:
 
 
 def _filters() -> dict[str, Callable[..., str]]:
-    return {"number": _number, "short": "{:g}".format, "with_se": _with_se}
+    return {
+        "number": _number,
+        "signed": _signed,
+        "short": "{:g}".format,
+        "with_se": _with_se,
+    }
 
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
+
+
+def _signed(value: float | None) -> str:
+    """With a sign, unless it is printed as zero."""
+    if value is None:
+        return "unknown"
+    text = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+    return text if text.strip("+\N{MINUS SIGN}0.") else "0.000"
 
 
 def _with_se(point: Content, name: str) -> str:

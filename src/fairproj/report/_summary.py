@@ -6,7 +6,8 @@ Pages, Markdown and model cards are rendered from this content alone, never from
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,11 @@ from fairproj.inference.report import (
     predict_labels,
 )
 from fairproj.io.versions import versions
-from fairproj.metrics import cell_counts
+from fairproj.metrics import calibration_error, cell_counts
 from fairproj.report import _words
 from fairproj.report._content import Content
-from fairproj.report._dynamics import dynamics
+from fairproj.report._dynamics import dynamics, threshold_curve
+from fairproj.report._price import measure_on_rows, price_content
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def summarize_estimator(
     pos_label: Any = None,
     frontier: Content | None = None,
     source: Source | None = None,
+    other_targets: Mapping[str, float] | None = None,
 ) -> Content:
     """The content of a report about a fitted classifier.
 
@@ -94,6 +97,8 @@ def summarize_estimator(
         From `frontier_content` or `search_content`.
     source : Source, optional
         Where the rows come from.
+    other_targets : mapping of str to float, optional
+        The largest values allowed for other gaps, by their names.
 
     Returns
     -------
@@ -111,14 +116,41 @@ def summarize_estimator(
         pos_label=pos_label,
         frontier=frontier,
         source=source,
+        other_targets=other_targets,
     )
     content["asked"] = _asked(content["target"], _model_rows(estimator), source or Source())
-    content["scores"] += _probability_scores(estimator, X, y, pos_label)
     inner = innermost(estimator)
+    if _has_probabilities(estimator, y, pos_label):
+        probability = estimator.predict_proba(X)[:, estimator.classes_.tolist().index(pos_label)]
+        content["scores"] += _probability_scores(y, probability, groups, pos_label)
+        if not _words.groups_without_rows(content):
+            curve = y, probability, groups, pos_label, content["target"]
+            content["thresholds"] = threshold_curve(*curve, getattr(inner, "threshold_", None))
     if isinstance(getattr(inner, "history_", None), History):
         content["dynamics"] = dynamics(inner.history_)
         content["certificate"] = _certificate(inner.certificate_)
+        content["summary"] += _words.decision(inner)
+    if hasattr(inner, "baseline_"):
+        content["price"] = _price(estimator, inner, X, y, groups, content)
     return content
+
+
+def _price(
+    estimator: Any, inner: Any, X: Any, y: Any, groups: Any, content: Content
+) -> Content | None:
+    """What the constraint cost on these rows; inside a pipeline, on those of training."""
+    measured = measure_on_rows(inner, X, y, groups) if inner is estimator else None
+    if measured is None:
+        return price_content(inner.price_) if hasattr(inner, "price_") else None
+    if content["data"]["seen"]:
+        measured = replace(measured, rows="training rows")
+    elif content["data"]["seen"] is None:
+        measured = replace(measured, rows="given rows")
+    gap = _words.target_gap(content)["estimate"]
+    statistic = STATISTICS[content["target"]["metric"]]
+    plain = inner.baseline_.predict(X)
+    counts, _ = cell_counts(y, plain, groups, pos_label=positive_label(inner))
+    return price_content(measured, statistic.words, gap, statistic.value(counts))
 
 
 def summarize_predictions(
@@ -132,6 +164,7 @@ def summarize_predictions(
     pos_label: Any = None,
     frontier: Content | None = None,
     source: Source | None = None,
+    other_targets: Mapping[str, float] | None = None,
 ) -> Content:
     """The content of a report about the predictions of any model.
 
@@ -141,7 +174,7 @@ def summarize_predictions(
         Labels and predictions.
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
         The groups; several columns are crossed.
-    metric, max_gap, confidence, frontier, source : as for `summarize_estimator`
+    metric, max_gap, confidence, frontier, source, other_targets : as for `summarize_estimator`
     pos_label : label, optional
         The positive label; by default the larger in sort order.
 
@@ -170,6 +203,8 @@ def summarize_predictions(
         "frontier": frontier,
         "dynamics": None,
         "certificate": None,
+        "price": None,
+        "thresholds": None,
         "reproduce": {
             "command": source.command,
             "sha256": source.sha256,
@@ -178,8 +213,24 @@ def summarize_predictions(
     }
     content["verdict"] = _verdict(content)
     content["summary"] = _words.sentences(content)
+    _add_targets(content, other_targets or {})
     content["caveats"] = _words.caveats(content, report.too_small)
     return content
+
+
+def _add_targets(content: Content, targets: Mapping[str, float]) -> None:
+    """Judge further gaps; the verdict is the worst of all."""
+    verdicts = [content["verdict"]]
+    for metric, max_gap in targets.items():
+        statistic = find_statistic(metric, "metric")
+        target = {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
+        other = {**content, "target": target}
+        other["verdict"] = _verdict(other)
+        verdicts.append(other["verdict"])
+        content["summary"] += _words.target_sentences(other)
+        content["asked"].insert(2, [f"Largest {statistic.words} allowed", f"{max_gap:g}"])
+    if content["verdict"] != "no target":
+        content["verdict"] = min(verdicts, key=["not met", "undecided", "met"].index)
 
 
 def _check_frontier(frontier: Content | None, statistic: Statistic) -> None:
@@ -251,16 +302,22 @@ def _scores(counts: CellCounts) -> list[Content]:
     return [{"name": name, "value": value} for name, value in scores.items()]
 
 
-def _probability_scores(estimator: Any, X: Any, y: Any, positive: Any) -> list[Content]:
-    """Scores of the probabilities, where there are some and both labels occur."""
+def _has_probabilities(estimator: Any, y: Any, positive: Any) -> bool:
+    """Whether there are probabilities, and both labels occur."""
+    both = len(np.unique(plain_labels(y) == positive)) == 2
+    return both and hasattr(innermost(estimator), "predict_proba")
+
+
+def _probability_scores(y: Any, probability: Any, groups: Any, positive: Any) -> list[Content]:
     actual = plain_labels(y) == positive
-    if not hasattr(innermost(estimator), "predict_proba") or len(np.unique(actual)) < 2:
-        return []
-    column = estimator.classes_.tolist().index(positive)
-    probability = estimator.predict_proba(X)[:, column]
+    errors = calibration_error(
+        actual.astype(int), probability, sensitive_features=groups, pos_label=1
+    )["ece"]
     scores = {
         "ROC AUC": sklearn_metrics.roc_auc_score(actual, probability),
         "log loss": sklearn_metrics.log_loss(actual, probability),
+        "calibration error": errors.iloc[0],
+        "calibration error, worst group": errors.iloc[1:].max(),
     }
     return [{"name": name, "value": float(value)} for name, value in scores.items()]
 
@@ -299,14 +356,22 @@ def _training_rows(model: Any) -> list[list[str]]:
     parameter, bounded = "epsilon", "the imbalance between groups in the training weights"
     if model.history_.closed_loop:
         parameter = "max_gap"
-        bounded = f"the gap of the predictions on the {model.certificate_.watched_on}"
+        bounded = f"the gap of the predictions on the {_words.watched(model.certificate_)}"
     bounds = np.ravel(getattr(model, parameter))
+    decided = []
+    if model.history_.closed_loop:
+        decided = [
+            ["Loss", f"{model.loss}, {model.tree_step.replace('_', ' ')} steps"],
+            ["Decision threshold", _words.threshold(model)],
+            ["Useful on those rows", "yes" if model.certificate_.useful else "no"],
+        ]
     return [
         ["Constraint in training", _words.constraint(model.constraints)],
         ["What training bounded", bounded],
         [f"Bound in training ({parameter})", ", ".join(f"{bound:g}" for bound in bounds)],
         ["Most rounds", str(model.n_estimators)],
         ["Weak learner", _learner(model)],
+        *decided,
     ]
 
 

@@ -19,6 +19,8 @@ def constraint(constraints: Any) -> str:
         # The model may come from a session in which an own statistic was registered.
         known = constraints in statistic_names()
         return find_statistic(constraints).title if known else constraints.replace("_", " ")
+    if isinstance(constraints, list | tuple):
+        return ", ".join(map(constraint, constraints))
     if isinstance(constraints, Constraint):
         for statistic in STATISTICS.values():
             if statistic.constraint == constraints:
@@ -50,14 +52,47 @@ def target_gap(content: Content) -> Content:
 
 def sentences(content: Content) -> list[str]:
     """The summary, for a reader who knows no statistics."""
+    return [_accuracy(content), *target_sentences(content)]
+
+
+def target_sentences(content: Content) -> list[str]:
+    """What the summary states about the gap that the report looks at."""
     gap = target_gap(content)
     digits = _digits(content["target"]["max_gap"], gap["estimate"], gap["low"], gap["high"])
     return [
-        _accuracy(content),
         _measured(content, gap, digits),
         *_missing(content),
         _judged(content, gap, digits),
     ]
+
+
+def threshold(model: Any) -> str:
+    """Where a fitted `FairBoostClassifier` decides."""
+    positive = model.classes_[-1] if model.pos_label is None else model.pos_label
+    certificate = model.certificate_
+    text = f"{positive} where its probability is above {model.threshold_:.4g}"
+    if certificate.bias:
+        text += f", after a bias of {certificate.bias:+.3f} was added to the score"
+    return text
+
+
+def decision(model: Any) -> list[str]:
+    """At which threshold the gap was bounded, and whether the model is useful there."""
+    if not model.history_.closed_loop:
+        return []
+    certificate = model.certificate_
+    texts = [f"The model predicts {threshold(model)}."]
+    if certificate.event:
+        texts = [f"{texts[0]} Its gap was bounded at this threshold and at no other."]
+    if not certificate.useful:
+        texts.append(_NOT_USEFUL.format(rows=watched(certificate)))
+    return texts
+
+
+_NOT_USEFUL = (
+    "The model is not useful: on the {rows} its errors cost no less than those of the "
+    "same prediction for everyone, whatever its gap."
+)
 
 
 def _accuracy(content: Content) -> str:
@@ -92,11 +127,16 @@ def _measured(content: Content, gap: Content, digits: int) -> str:
     )
 
 
-def _missing(content: Content) -> list[str]:
-    """What is said about groups without rows for a rate that the gap compares, if there are any."""
+def groups_without_rows(content: Content) -> list[str]:
+    """The groups that lack rows for a rate that the gap compares."""
     rates = [rate.name for rate in find_statistic(content["target"]["metric"]).rates]
     empty = [row["group"] for row in content["rates"] if row["rate"] in rates and row["n"] == 0]
-    groups = list(dict.fromkeys(empty))
+    return list(dict.fromkeys(empty))
+
+
+def _missing(content: Content) -> list[str]:
+    """What is said about groups without rows for the gap, if there are any."""
+    groups = groups_without_rows(content)
     if not groups:
         return []
     return [
@@ -186,12 +226,7 @@ def caveats(content: Content, too_small: list[str]) -> list[str]:
 def certificate_words(certificate: Certificate | GapCertificate) -> list[str]:
     """The certificate in plain words."""
     if isinstance(certificate, GapCertificate):
-        texts = [_gap_kept(certificate), _proved(certificate.bound_loss, certificate)]
-        texts.append(
-            "What fairness cost: training tilts the weights of the rows against the gap. The "
-            "tilted weights differ from those that accuracy alone would choose by a distance of "
-            f"{certificate.mean_tv:.3f} on average, where 0 is none and 1 is all."
-        )
+        texts = [_gap_kept(certificate), *_signed_costs(certificate), _proved_error(certificate)]
     else:
         texts = _balanced(certificate)
     if not certificate.holds:
@@ -210,11 +245,68 @@ def _gap_kept(certificate: GapCertificate) -> str:
         gap, limit = certificate.gap, certificate.max_gap
         digits = _digits(limit, gap)
         text += (
-            f" On the {certificate.watched_on}, the gap in {certificate.event} is "
+            f" On the {watched(certificate)}, the gap in {certificate.event} is "
             f"{points(gap, digits)}, {'within' if certificate.within else 'above'} the largest gap "
-            f"allowed, {points(limit, digits)}."
+            f"allowed, {points(limit, digits)}. That holds where the model decides, at a "
+            f"probability of {certificate.threshold:.4g}."
         )
-    return f"{text} But {certificate.shortfall}." if certificate.shortfall else text
+    if certificate.bias:
+        text += (
+            f" No round was within the limit as it stood, so a bias of {certificate.bias:+.3f} was "
+            "added to the score of every row."
+        )
+    if certificate.useful:
+        return text
+    return f"{text} {_NOT_USEFUL.format(rows=watched(certificate))}"
+
+
+def watched(certificate: GapCertificate) -> str:
+    """Not the rows of a report, which may be held out as well."""
+    held_out = certificate.watched_on == "held-out rows"
+    return "rows that training held out to watch the gap" if held_out else certificate.watched_on
+
+
+def _signed_costs(certificate: GapCertificate) -> list[str]:
+    if not certificate.event:
+        return []
+    if not certificate.largest_multiplier:
+        return ["No gap had to be narrowed in the last round kept: all rows had their plain costs."]
+    flipped = "no (group, label) cell"
+    if certificate.flipped:
+        flipped = f"{certificate.flipped} of the (group, label) cells"
+    return [
+        f"{SIGNED_COSTS} In the last round kept, the gap weighed "
+        f"{certificate.largest_multiplier:.3g} where an error weighs 1, and {flipped} counted with "
+        "the other label."
+    ]
+
+
+SIGNED_COSTS = (
+    "Rows have signed costs: a group whose rate is too high pays for each prediction that raises "
+    "it, a group whose rate is too low gains by it, and where that outweighs what an error costs, "
+    "rows count with the other label."
+)
+
+
+def _proved_error(certificate: GapCertificate) -> str:
+    exact = (
+        f"the training loss is {certificate.loss:.3g} (1 for a score of zero), and the model errs "
+        f"on {percent(certificate.train_error)} of the training rows"
+    )
+    text = f"The proved bound on the training error says nothing here; {exact}."
+    if certificate.bound_error < certificate.constant_error - 1e-9:
+        text = (
+            f"It is proved that the model errs on at most {percent(certificate.bound_error)} of "
+            f"the training rows, fewer than the same prediction for everyone "
+            f"({percent(certificate.constant_error)}); in fact {exact}."
+        )
+    bound = certificate.bound_cost_loss
+    if bound is not None and bound < 1 - 1e-9:
+        text += (
+            f" The loss with signed costs is proved to be at most {bound:.3g}; in fact it is "
+            f"{certificate.cost_loss:.3g}."
+        )
+    return text
 
 
 def _balanced(certificate: Certificate) -> list[str]:
@@ -233,13 +325,11 @@ def _balanced(certificate: Certificate) -> list[str]:
     return [rounds, _proved(bound, certificate), cost]
 
 
-def _proved(bound: float | None, certificate: Certificate | GapCertificate) -> str:
+def _proved(bound: float, certificate: Certificate) -> str:
     exact = (
         f"the training loss is {certificate.loss:.3g} (1 before training), and the model errs "
         f"on {percent(certificate.train_error)} of the training rows."
     )
-    if bound is None:
-        return f"No bound on the training loss is proved; {exact}"
     if bound >= 1 - 1e-9:
         return f"The proved bound on the training loss says nothing here; {exact}"
     return f"It is proved that the training loss is at most {bound:.3g}; in fact {exact}"

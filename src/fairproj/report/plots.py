@@ -1,4 +1,4 @@
-"""Plots of training dynamics, as in the paper's figure, and of fairness reports."""
+"""Plots of training dynamics, as in the paper's figure, of fairness reports and of gap curves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairproj.boosting.record import History
 from fairproj.inference import FairnessReport
 from fairproj.io.figures import new_axes
+from fairproj.report._dynamics import loss_lines
 
 # A palette that readers with colour vision deficiency can distinguish (Okabe & Ito).
 _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
@@ -19,9 +20,9 @@ _BLUE, _ORANGE, _GREEN, _GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     """Plot loss, edges, fairness cost and balance, round by round.
 
-    For `FairBoostClassifier`: loss, edges, gap of the predictions, and tilt (how much the weights
-    of each group are shifted against its rate); a vertical line marks the last round that the model
-    has.
+    For `FairBoostClassifier`: losses, edges, gaps of the predictions with their limits, and the
+    multipliers of the signed costs (above zero for a group whose rate is too high); a vertical line
+    marks the last round that the model has.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def plot_dynamics(model: Any, *, ax: Any = None) -> Any:
     rounds = np.arange(1, len(history) + 1)
     few = len(history) <= 25
     style = {"markersize": 4, "linewidth": 1.5}
-    fairboost = (_tilted_loss, _edges, _gap, _tilt)
+    fairboost = (_signed_loss, _edges, _gap, _multipliers)
     fairproj = (_loss, _edges, _cost, _balance)
     for draw, panel in zip(fairboost if history.closed_loop else fairproj, axes, strict=True):
         draw(panel, rounds, history, style, few)
@@ -111,13 +112,67 @@ def plot_gaps(report: FairnessReport, *, max_gap: float | None = None, ax: Any =
     matplotlib axes
     """
     ax = new_axes(figsize=(6.5, 2.8)) if ax is None else ax
-    _intervals(ax, report.gaps.assign(gap=report.gaps["gap"].str.replace("_", " ")), "gap")
+    names = report.gaps["gap"].str.replace("_", " ")
+    names = names.where(report.gaps["kind"] == "difference", "1 - " + names)
+    _intervals(ax, report.gaps.assign(gap=names), "gap")
     if max_gap is not None:
         ax.axvline(max_gap, color=_ORANGE, linestyle="--")
         ax.set_title(f"dashed: largest gap allowed, {max_gap:g}", fontsize="small", loc="right")
     ax.set_xlim(left=0)
     ax.set_xlabel(f"gap, with {100 * report.confidence:g} % intervals")
     return ax
+
+
+def plot_gap_curve(
+    curve: pd.DataFrame,
+    *,
+    threshold: float | None = None,
+    max_gap: float | None = None,
+    ax: Any = None,
+) -> Any:
+    """Plot the gap by threshold, and in a second panel accuracy and selection rate.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        From `fairproj.metrics.gap_curve`.
+    threshold : float, optional
+        The threshold in use, shown as a vertical line.
+    max_gap : float, optional
+        The largest gap allowed, shown as a horizontal line.
+    ax : sequence of two matplotlib axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    array of matplotlib axes of shape (2,)
+    """
+    axes = np.asarray(new_axes(2, 1, figsize=(6.5, 5.5)) if ax is None else ax).reshape(-1)
+    if len(axes) != 2:
+        raise ValueError(f"ax must be two matplotlib axes, got {len(axes)}")
+    top, bottom = axes
+    _steps(top, curve, "gap", color=_BLUE)
+    if max_gap is not None:
+        top.axhline(max_gap, color=_ORANGE, linestyle="--", label=f"max_gap {max_gap:g}")
+    top.set(ylabel="gap between groups")
+    _steps(bottom, curve, "accuracy", color=_GREEN)
+    _steps(bottom, curve, "selection_rate", color=_ORANGE, linestyle="--")
+    bottom.set(xlabel="threshold", ylabel="share of rows", ylim=(0, 1.02))
+    bottom.sharex(top)
+    for panel in axes:
+        if threshold is not None:
+            in_use = f"threshold in use, {threshold:.3g}" if panel is top else None
+            panel.axvline(threshold, color=_GREY, linestyle=":", label=in_use)
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize="small")
+    top.set_ylim(bottom=0)
+    return axes
+
+
+def _steps(ax: Any, curve: pd.DataFrame, column: str, **style: Any) -> None:
+    """A column of the curve; from one threshold to the next it stays what it is."""
+    name = column.replace("_", " ")
+    ax.step(curve["threshold"], curve[column], where="post", label=name, linewidth=1.5, **style)
 
 
 def _intervals(ax: Any, rows: pd.DataFrame, names: str) -> None:
@@ -142,12 +197,13 @@ def _loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None
 
 def _edges(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
     columns = history.columns
-    lower = columns["edge_w"] - columns["fairness_cost"]
     ax.plot(rounds, columns["edge_w"], "o-" if few else "-", color=_BLUE, label="under w", **style)
     ax.plot(
         rounds, columns["edge_q"], "s-" if few else "-.", color=_ORANGE, label="under q", **style
     )
-    ax.plot(rounds, lower, "--", color=_GREEN, label="under w, less fairness cost", **style)
+    if not history.closed_loop:
+        lower = columns["edge_w"] - columns["fairness_cost"]
+        ax.plot(rounds, lower, "--", color=_GREEN, label="under w, less fairness cost", **style)
     ax.axhline(0, color=_GREY, linewidth=0.8)
     ax.set(title="Edge of the learner", ylabel="edge")
     ax.legend(fontsize="small")
@@ -190,14 +246,10 @@ _LINES = ("-", "--", "-.", ":")
 _COLOURS = (_BLUE, _ORANGE, _GREEN, "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
 
-def _tilted_loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
-    columns = history.columns
-    ax.plot(rounds, columns["loss"], "o-" if few else "-", color=_BLUE, label="loss", **style)
-    ax.plot(rounds, columns["tilted_loss"], "--", color=_ORANGE, label="tilted loss", **style)
-    if history.certified:
-        bound = {"label": "bound on the tilted loss", "color": _GREY}
-        ax.plot(rounds, columns["bound_tilted"], ":", **bound, **style)
-    ax.set(title="Training loss", ylabel="mean over the training rows")
+def _signed_loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    for position, (name, values) in enumerate(loss_lines(history).items()):
+        ax.plot(rounds, values, label=name, **_line_style(position), **style)
+    ax.set(title="Loss", ylabel="mean over the rows")
     ax.legend(fontsize="small")
 
 
@@ -206,19 +258,20 @@ def _gap(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
         ax.plot(rounds, gaps, label=name, **_line_style(position), **style)
     for limit in sorted(set(history.limits)):
         ax.axhline(limit, color=_GREEN, linestyle="--", label=f"max_gap {limit:g}")
-    ax.set(title="Gap of the predictions", ylabel="largest less smallest rate")
+    ax.set(title="Gap of the predictions", ylabel="between groups")
     ax.set_ylim(bottom=0)
-    ax.legend(fontsize="small", loc="upper right")
+    if history.events:
+        ax.legend(fontsize="small", loc="upper right")
 
 
-def _tilt(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
-    for position, (name, tilt) in enumerate(
-        zip(history.watched, history.by_group("tilt").T, strict=True)
+def _multipliers(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
+    for position, (name, values) in enumerate(
+        zip(history.watched, history.by_group("multipliers").T, strict=True)
     ):
-        ax.plot(rounds, tilt, label=name, **_line_style(position), **style)
+        ax.plot(rounds, values, label=name, **_line_style(position), **style)
     ax.axhline(0, color=_GREY, linewidth=0.8)
-    ax.set(title="Tilt of the groups", ylabel=r"$\mu$")
-    if len(history.watched) <= 8:
+    ax.set(title="Multipliers of the costs", ylabel=r"$\lambda$")
+    if 0 < len(history.watched) <= 8:
         ax.legend(fontsize="small")
 
 

@@ -32,6 +32,7 @@ from fairproj.estimators.base import BoostedClassifier, Prepared
 from fairproj.inference.report import innermost, predict_labels
 from fairproj.selection.splits import FairStratifiedKFold
 
+SEED = 0
 TIE = 1e-9  # scores, gaps and bounds that differ by less are equal: last bits decide nothing
 Split = tuple[Codes, Codes]
 
@@ -97,6 +98,24 @@ def format_value(value: Any) -> str:
     if isinstance(value, Real):
         return f"{float(value):g}"
     return f"[{', '.join(map(format_value, value))}]"
+
+
+def make_candidate(estimator: Any, parameters: Mapping[str, Any]) -> Any:
+    """An unfitted copy with these parameters.
+
+    A built-in estimator without a seed gets one, so that all candidates hold out the same rows.
+    """
+    model = clone(estimator).set_params(**parameters)
+    inner = innermost(model)
+    if isinstance(inner, BoostedClassifier) and inner.random_state is None:
+        inner.set_params(random_state=SEED)
+    return model
+
+
+def ignore_outcomes() -> None:
+    """Ignore the warnings of a fit that misses its gap, which the results show."""
+    for message in ("no (useful )?round", "the model says the same to nearly everyone"):
+        warnings.filterwarnings("ignore", message=message)
 
 
 @dataclass(frozen=True)
@@ -263,7 +282,7 @@ class Fold:
 
     def fit(self, **parameters: Any) -> FoldFit:
         """Fit a model with these parameters on the training rows."""
-        model = self.train.fit(clone(self._estimator).set_params(**parameters))
+        model = self.train.fit(make_candidate(self._estimator, parameters))
         kind = PlainFit if self._data.prepared is None else PreparedFit
         return kind(model, self)
 
@@ -292,6 +311,22 @@ class FoldFit:
     @cached_property
     def predicted(self) -> NDArray[np.bool_]:
         return self._predict(self._fold.test)
+
+    @property
+    def certified_useful(self) -> bool:
+        """What the certificate of a `FairBoostClassifier` says; True for other models."""
+        return bool(getattr(getattr(innermost(self.model), "certificate_", None), "useful", True))
+
+    def informedness(self) -> tuple[float, float]:
+        """True positive rate less false positive rate on the test rows, and its variance.
+
+        It is zero for a model that says the same to everyone or draws lots.
+        """
+        weight = self._fold.test.sample.weight
+        (hit, hit_variance), (miss, miss_variance) = (
+            _rate(self.predicted[rows], weight[rows]) for rows in (self.actual, ~self.actual)
+        )
+        return hit - miss, hit_variance + miss_variance
 
     @property
     def actual(self) -> NDArray[np.bool_]:
@@ -336,6 +371,15 @@ def _explain(error: Exception, scoring: Any, classes: NDArray[Any]) -> None:
         ) from error
 
 
+def _rate(predicted: NDArray[np.bool_], weight: Array) -> tuple[float, float]:
+    """The share of rows that are predicted, and its variance; zero without rows."""
+    total = float(weight.sum())
+    if total == 0:
+        return 0.0, 0.0
+    rate = float(weight[predicted].sum()) / total
+    return rate, rate * (1 - rate) * float((weight**2).sum()) / total**2
+
+
 class PreparedFit(FoldFit):
     """A built-in estimator, fitted on encoded rows."""
 
@@ -350,7 +394,8 @@ class PreparedFit(FoldFit):
 
     def _predict(self, rows: SearchData) -> NDArray[np.bool_]:
         margin = self._margin if rows is self._fold.test else self._margin_of(rows)
-        return margin > 0
+        mask: NDArray[np.bool_] = self.model._labels(margin) == self.model.classes_[1]
+        return mask
 
     def probability(self) -> Array:
         probability: Array = self.model._probabilities(self._margin)[:, 1]

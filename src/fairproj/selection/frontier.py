@@ -29,6 +29,7 @@ from fairproj.selection.fits import (
     Split,
     find_parameter,
     hashable,
+    ignore_outcomes,
     list_values,
     make_splits,
 )
@@ -179,7 +180,8 @@ def fairness_frontier(
     estimator : classifier
         `FairBoostClassifier`, `FairProjClassifier`, those of `fairproj.baselines` or any other,
         also in a pipeline. A classifier whose ``fit`` takes no ``sensitive_features`` is fitted
-        without them, and its gaps are measured all the same.
+        without them, and its gaps are measured all the same. With ``random_state=None`` the
+        estimators of this package are fitted with 0.
     X, y, sensitive_features : as for ``FairBoostClassifier.fit``
         The sensitive features may be left out if the estimator names ``sensitive_columns`` of X.
     param_values : float or sequence
@@ -267,7 +269,7 @@ def _fit_fold(
     fold = Fold(estimator, data, split)
     rows: list[dict[str, Any]] = []
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="no (useful )?round")  # the table tells
+        ignore_outcomes()
         try:
             for value in values:
                 start = time.perf_counter()

@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
@@ -39,7 +39,9 @@ from fairproj.selection.fits import (
     Split,
     find_parameter,
     format_value,
+    ignore_outcomes,
     list_values,
+    make_candidate,
     make_splits,
 )
 from fairproj.selection.splits import check_parts
@@ -86,15 +88,20 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
     ``"mean"``
         The mean gap of the folds; the true gap is then above the target more often still.
 
-    Among the candidates that meet the target the best score wins, then the smallest gap, then the
-    first. Scores, gaps and bounds that differ by less than 1e-9 are equal.
+    A model that says the same to everyone has no gap, so a candidate must also be useful: its true
+    positive rate exceeds its false positive rate by two standard errors on the rows it is judged
+    on, and in most folds the certificate of a `FairBoostClassifier` calls it useful. Among the
+    candidates that meet the target the best score wins, then the smallest gap, then the first.
+    Scores, gaps and bounds that differ by less than 1e-9 are equal.
 
     Parameters
     ----------
     estimator : classifier
         `FairBoostClassifier`, `FairProjClassifier`, those of `fairproj.baselines` or any other,
         also in a pipeline. A classifier whose ``fit`` takes no ``sensitive_features`` is fitted
-        without them, and its gap is judged all the same.
+        without them, and its gap is judged all the same. With ``random_state=None`` the estimators
+        of this package are fitted with 0, so that candidates hold out the same rows and a search
+        can be repeated.
     max_gap : float, default=0.05
         The target.
     metric : str, optional
@@ -145,11 +152,12 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         As in `sklearn.model_selection.GridSearchCV`, one entry for each candidate in the order of
         ``param_values``: times, ``param_<name>``, ``params``, ``split<i>_test_score``,
         ``mean_test_score``, ``std_test_score``, ``rank_test_score``, the same for ``test_gap``
-        (rank 1 is the smallest); also ``gap_bound``, which is compared with ``max_gap``, and
-        ``meets_gap``. With ``selection_rule="upper"``, ``mean_train_gap`` is the order in which
-        candidates were judged.
+        (rank 1 is the smallest); also ``gap_bound``, which is compared with ``max_gap``,
+        ``useful`` and ``meets_gap``. With ``selection_rule="upper"``, ``mean_train_gap`` is the
+        order in which candidates were judged.
     met_ : bool
-        Whether the kept model meets the target.
+        Whether the kept model meets the target and is useful; False with one group, where nothing
+        is compared.
     reason_ : str
         What was chosen and why, in a sentence.
     validation_rows_ : array of int or None
@@ -256,16 +264,17 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         splits = self._splits(data, measure.statistic)
         measured = self._measured(measure, values, data, splits)
         results = self._results(parameter, values, measured)
-        best = _choose(results)
-        reason = self._reason(results, best)
-        if not results["meets_gap"].any():
+        best, compared = _choose(results), len(data.sample.groups.values) > 1
+        reason = self._reason(results, best) if compared else self._score_alone(results, best)
+        if compared and not results["meets_gap"].any():
             self._warn_or_raise(reason)
-        self._keep_model(data, results["params"][best], measured[0][best].get("model"))
+        useful = self._keep_model(data, results["params"][best], measured[0][best].get("model"))
         self.cv_results_, self.n_splits_, self.scorer_ = results, len(splits), scorer
         self.best_index_, self.best_params_ = best, results["params"][best]
         self.best_score_ = float(results["mean_test_score"][best])
         self.best_gap_ = float(results["mean_test_gap"][best])
-        self.met_, self.reason_ = bool(results["meets_gap"].any()), reason
+        self.met_ = bool(compared and results["meets_gap"].any() and useful)
+        self.reason_ = reason
         self.validation_rows_ = splits[0][1] if self.selection_rule == "upper" else None
         return self
 
@@ -393,11 +402,17 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
             results["mean_train_gap"] = table["train_gap"][0]
             order = _judging_order(results)
             meets[order] = np.logical_and.accumulate(meets[order])
-        return results | {"gap_bound": bound, "meets_gap": meets}
+        useful = _useful(table)
+        return results | {"gap_bound": bound, "useful": useful, "meets_gap": meets & useful}
+
+    def _score_alone(self, results: dict[str, Any], best: int) -> str:
+        return (
+            f"{_candidate(results, best)}: the best score of {len(results['params'])} candidates "
+            f"({results['mean_test_score'][best]:.3f}); with one group no gap was compared"
+        )
 
     def _reason(self, results: dict[str, Any], best: int) -> str:
-        ((name, value),) = results["params"][best].items()
-        candidate = f"{name}={format_value(value)}"
+        candidate = _candidate(results, best)
         bound, score = results["gap_bound"][best], results["mean_test_score"][best]
         measured = f"{_BOUNDS[self.selection_rule]} {bound:.3f}, score {score:.3f}"
         meets = results["meets_gap"]
@@ -410,13 +425,23 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
             f"none of {len(meets)} candidates meets the target, a gap of at most {self.max_gap:g}; "
             f"the one that comes nearest was fitted with {candidate} ({measured})"
         )
+        if not results["useful"][best]:
+            return f"{reason}, and says the same to nearly everyone, as all candidates do"
         if bound > self.max_gap + TIE:
-            return reason
+            return reason + self._useless(results)
         first = results["gap_bound"][_judging_order(results)[0]]
         return (
             f"{reason}; its bound does not count, because candidates are judged in the order of "
             f"their training gaps and the first one failed (bound {first:.3f})"
         )
+
+    def _useless(self, results: dict[str, Any]) -> str:
+        """Which candidates are within the target and do not count."""
+        within = results["gap_bound"] <= self.max_gap + TIE
+        n_useless = int((within & ~results["useful"]).sum())
+        if not n_useless:
+            return ""
+        return f"; {n_useless} within the target say the same to nearly everyone and do not count"
 
     def _warn_or_raise(self, reason: str) -> None:
         advice = "allow a larger max_gap, give more rows or other param_values"
@@ -424,19 +449,24 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
             raise ValueError(f"{reason}; {advice}, or take the nearest: if_none='nearest'")
         warn_user(f"{reason}; {advice}")
 
-    def _keep_model(self, data: SearchData, params: dict[str, Any], judged: Any) -> None:
-        """Keep the model that was judged, or fit one again on all rows."""
+    def _keep_model(self, data: SearchData, params: dict[str, Any], judged: Any) -> bool:
+        """Keep the model that was judged, or fit one again on all rows; whether it is useful."""
         if judged is None and not self.refit:
-            return
+            return True
         if judged is None:
             start = time.perf_counter()
             with _quiet():
-                judged = data.fit(clone(self.estimator).set_params(**params))
+                judged = data.fit(make_candidate(self.estimator, params))
             self.refit_time_ = time.perf_counter() - start
         self.best_estimator_ = judged
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(judged, name):
                 setattr(self, name, getattr(judged, name))
+        certificate = getattr(innermost(judged), "certificate_", None)
+        useful = bool(getattr(certificate, "useful", True))
+        if not useful and (shortfall := getattr(certificate, "shortfall", "")):
+            warn_user(f"fitted on all rows, {shortfall}")
+        return useful
 
     def _best(self) -> Any:
         check_is_fitted(self, "cv_results_")
@@ -492,7 +522,9 @@ class _Measure:
         fit = fold.fit(**{self.parameter: value})
         fitted = time.perf_counter()
         gap = checked_gap(self.statistic, fit.counts, fold.test.sample.groups)
-        measured = {"test_score": self._score(fit, value), "test_gap": gap}
+        score = self._score(fit, value)
+        measured = {"test_score": score, "test_gap": gap, "certified": fit.certified_useful}
+        measured["informedness"], measured["variance"] = fit.informedness()
         if self.confidence is not None:
             upper = gap_upper_bound(fit.counts, self.statistic, self.confidence)
             measured["upper"] = max(upper, gap)
@@ -546,7 +578,7 @@ def _cache_key(estimator: Any, data: SearchData, measure: _Measure) -> str:
 def _quiet() -> Iterator[None]:
     """Without warnings about what the results show, or what the search itself warns of."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="no (useful )?round")
+        ignore_outcomes()
         warnings.filterwarnings("ignore", message="no sensitive_features were given")
         warnings.filterwarnings("ignore", message="sensitive_features holds one group only")
         yield
@@ -559,6 +591,20 @@ def _bounds(rule: str, table: dict[str, Array]) -> Array:
     if rule == "one_se":
         bound = bound + gap.std(axis=0, ddof=1) / np.sqrt(len(gap))
     return bound
+
+
+def _useful(table: dict[str, Array]) -> NDArray[np.bool_]:
+    """Which candidates beat chance on the test rows, and are useful by their certificates."""
+    n_splits = len(table["informedness"])
+    error = np.sqrt(table["variance"].sum(axis=0)) / n_splits
+    beats_chance = table["informedness"].mean(axis=0) > 2 * error + TIE
+    useful: NDArray[np.bool_] = beats_chance & (table["certified"].mean(axis=0) > 0.5)
+    return useful
+
+
+def _candidate(results: dict[str, Any], position: int) -> str:
+    ((name, value),) = results["params"][position].items()
+    return f"{name}={format_value(value)}"
 
 
 def _judging_order(results: dict[str, Any]) -> NDArray[np.intp]:
@@ -596,12 +642,13 @@ def _mean_and_std(name: str, values: Array) -> dict[str, Array]:
 
 
 def _choose(results: dict[str, Any]) -> int:
-    """The candidate to keep: the best that meets the target, or the nearest to it."""
+    """The candidate to keep: the best that meets the target, or the nearest that is useful."""
     score, bound = results["mean_test_score"], results["gap_bound"]
     meeting = np.flatnonzero(results["meets_gap"])
     if len(meeting):
         return _smallest(meeting, -score, results["mean_test_gap"])
-    return _smallest(np.arange(len(score)), bound, -score)
+    useful = np.flatnonzero(results["useful"])
+    return _smallest(useful if len(useful) else np.arange(len(score)), bound, -score)
 
 
 def _smallest(candidates: NDArray[np.intp], *keys: Array) -> int:

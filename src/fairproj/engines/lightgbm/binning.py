@@ -22,40 +22,59 @@ def bin_rows(
     params: dict[str, Any],
     categorical: list[int],
     feature_names: Sequence[str] | None,
-    held_out: Matrix | None = None,
+    *,
+    exact: bool = True,
 ) -> lgb.Dataset:
-    """Bin the rows, those held out after those of training.
+    """Bin the training rows.
 
-    Three properties of LightGBM need care. It splits its budget of bins between negative and
-    positive values by their counts, and so may merge values of a column with far fewer values than
-    bins: a column of at most ``max_bin`` values gets an unlimited budget. It drops the rarest
-    category of a column without missing values if that is rarer than 1 %: a last row without any
-    category, and without weight, keeps it. It looks at 200,000 rows only: at all of them, where
-    something rare matters.
+    Three properties of LightGBM need care where trees are to be ``exact``. It splits its budget of
+    bins between negative and positive values by their counts, and so may merge values of a column
+    with far fewer values than bins: a column of at most ``max_bin`` values gets an unlimited
+    budget. It drops the rarest category of a column without missing values if that is rarer than
+    1 %: a last row without any category, and without weight, keeps it. It looks at 200,000 rows
+    only: at all of them, where something rare matters.
 
-    The result does not depend on the order of the rows, up to 200,000 of them.
+    The result does not depend on the order of the rows, up to 200,000 of them. Without ``exact``,
+    the bins are those that LightGBM makes for any data.
     """
-    n_rows = matrix.shape[0] + bool(categorical) + (0 if held_out is None else held_out.shape[0])
-    if n_rows > SAMPLED_ROWS and (categorical or _has_missing(matrix)):
-        params = params | {"bin_construct_sample_cnt": n_rows}
-    few = columns_of_few_values(matrix, params["max_bin"])
-    if few:
-        budget = [
-            _MANY_BINS if column in few else params["max_bin"] for column in range(matrix.shape[1])
-        ]
-        params = params | {"max_bin_by_feature": budget}
-    parts = [matrix] if held_out is None else [matrix, held_out]
-    if categorical:
-        parts.append(_row_without_categories(matrix, categorical))
-    data: Any = parts if len(parts) > 1 else matrix
-    if sparse.issparse(matrix) and len(parts) > 1:
-        data = sparse.vstack(parts, format="csr")
+    data: Any = matrix
+    if exact:
+        params = _exact_params(matrix, params, categorical)
+        if categorical:
+            data = [matrix, _row_without_categories(matrix, categorical)]
     return lgb.Dataset(
         data,
         params=params,
         categorical_feature=categorical,
         feature_name=_plain_names(feature_names, matrix.shape[1]),
     ).construct()
+
+
+def bin_held_out(matrix: Matrix, training: lgb.Dataset) -> lgb.Dataset:
+    """Put other rows into the bins of the training rows."""
+    return training.create_valid(matrix, params=dict(training.params)).construct()
+
+
+def binning_key(params: dict[str, Any], n_rows: int) -> tuple[Any, ...]:
+    """What the bins of the same rows depend on."""
+    names = ["max_bin", "min_data_in_bin", "feature_pre_filter", "num_threads"]
+    if params["feature_pre_filter"]:  # drops columns that no split can use
+        names.append("min_data_in_leaf")
+    if n_rows > SAMPLED_ROWS:
+        names.append("seed")
+    return tuple(params.get(name) for name in names)
+
+
+def _exact_params(matrix: Matrix, params: dict[str, Any], categorical: list[int]) -> dict[str, Any]:
+    n_rows, n_columns = matrix.shape
+    n_rows += bool(categorical)
+    if n_rows > SAMPLED_ROWS and (categorical or _has_missing(matrix)):
+        params = params | {"bin_construct_sample_cnt": n_rows}
+    few = columns_of_few_values(matrix, params["max_bin"])
+    if few:
+        budget = [_MANY_BINS if c in few else params["max_bin"] for c in range(n_columns)]
+        params = params | {"max_bin_by_feature": budget}
+    return params
 
 
 def _row_without_categories(matrix: Array, categorical: list[int]) -> Array:

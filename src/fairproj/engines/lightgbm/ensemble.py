@@ -10,6 +10,7 @@ import lightgbm as lgb
 import numpy as np
 
 from fairproj.data.types import Array, Matrix
+from fairproj.engines.base import Saved
 from fairproj.engines.lightgbm import text as native
 from fairproj.engines.lightgbm.validate import check
 
@@ -27,14 +28,27 @@ class TreeEnsemble:
         What each tree was multiplied by.
     link_scale : float
         As in the text.
+    intercept : float
+        What the leaf values of the first tree contain beside the tree itself.
+    learner_votes : {"discrete", "confidence", "newton"}
+        What the trees predict; all but Newton's have no leaf value beyond their vote.
     """
 
     kind = "lightgbm"
 
-    def __init__(self, text: str, votes: Sequence[float], link_scale: float) -> None:
+    def __init__(
+        self,
+        text: str,
+        votes: Sequence[float],
+        link_scale: float,
+        intercept: float = 0.0,
+        learner_votes: str = "confidence",
+    ) -> None:
         self.booster = lgb.Booster(model_str=text)
         self.votes = list(votes)
         self.link_scale = link_scale
+        self.intercept = intercept
+        self._learner_votes = learner_votes
 
     @property
     def blocks(self) -> list[str]:
@@ -70,7 +84,8 @@ class TreeEnsemble:
     def to_payload(self) -> dict[str, Any]:
         text = native.without_footer(self.booster.model_to_string())
         # Refuse here what would be refused when the file is opened.
-        check(text, self.booster.num_feature(), self.votes, self.link_scale)
+        n_features = self.booster.num_feature()
+        check(text, n_features, self.votes, self.link_scale, self.intercept, self._learner_votes)
         return {"text": text}
 
 
@@ -82,11 +97,12 @@ class Tree:
         self._t = t
 
     def predict_h(self, X: Matrix) -> Array:
-        """h(x) in [-1, 1]."""
+        """h(x), without the intercept of the ensemble."""
         raw = self._ensemble.booster.predict(
             X, raw_score=True, start_iteration=self._t, num_iteration=1, num_threads=1
         )
-        return np.asarray(raw, dtype=float) / (self._ensemble.votes[self._t] or 1.0)
+        intercept = self._ensemble.intercept if self._t == 0 else 0.0
+        return (np.asarray(raw, dtype=float) - intercept) / (self._ensemble.votes[self._t] or 1.0)
 
 
 def threads_for(X: Any, n_threads: int) -> int:
@@ -94,16 +110,12 @@ def threads_for(X: Any, n_threads: int) -> int:
     return max(1, min(n_threads, int(X.shape[0]) // ROWS_PER_THREAD))
 
 
-def saved_ensemble(
-    payload: dict[str, Any],
-    votes: list[float],
-    link_scale: float,
-    n_features: int,
-    categories: Sequence[Sequence[Any]],
-) -> TreeEnsemble:
+def saved_ensemble(payload: dict[str, Any], saved: Saved) -> TreeEnsemble:
     """The ensemble of a payload, whose text is checked before LightGBM reads it."""
     if set(payload) != {"text"} or not isinstance(payload["text"], str):
         raise ValueError("the payload must hold the text of a LightGBM model and nothing else")
     text = payload["text"]
-    check(text, n_features, votes, link_scale)
-    return TreeEnsemble(native.with_footer(text, categories), votes, link_scale)
+    facts = (saved.votes, saved.link_scale, saved.intercept, saved.learner_votes)
+    check(text, saved.n_features, *facts)
+    categories = [values for _, values in sorted(saved.categories.items())]
+    return TreeEnsemble(native.with_footer(text, categories), *facts)

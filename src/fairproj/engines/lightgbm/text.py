@@ -26,7 +26,7 @@ threshold=
 decision_type=
 left_child=
 right_child=
-leaf_value=0
+leaf_value={value!r}
 leaf_weight=0
 leaf_count={count}
 internal_value=
@@ -58,9 +58,9 @@ def _as_json(categories: Sequence[Sequence[Any]]) -> str:
     return json.dumps([list(c) for c in categories] or None, default=str)
 
 
-def constant_block(n_rows: int) -> str:
-    """A tree of one leaf, to be folded like the others."""
-    return _CONSTANT.format(count=n_rows)
+def constant_block(n_rows: int, value: float) -> str:
+    """A tree of one leaf."""
+    return _CONSTANT.format(count=n_rows, value=float(value))
 
 
 def numbers(block: str, field: str) -> Array:
@@ -95,6 +95,7 @@ def assemble(
     LightGBM which code a category of a pandas column has.
     """
     header = text[: text.index("tree_sizes=")]
+    header = re.sub(r"^monotone_constraints=.*\n", "", header, flags=re.MULTILINE)  # of training
     footer = text[text.index(_END) :]
     if "\nobjective=" not in header:
         header += f"{objective_line(link_scale)}\n"

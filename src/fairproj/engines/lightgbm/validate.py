@@ -43,14 +43,37 @@ class NotAModelError(ValueError):
     """A text that is not a LightGBM model of the expected kind; the message says where."""
 
 
-def check(text: str, n_features: int, votes: Sequence[float], link_scale: float) -> None:
-    """Raise `NotAModelError` unless the text holds one tree for each vote, on ``n_features``."""
+def check(
+    text: str,
+    n_features: int,
+    votes: Sequence[float],
+    link_scale: float,
+    intercept: float = 0.0,
+    learner_votes: str = "confidence",
+) -> None:
+    """Raise `NotAModelError` unless the text holds one tree for each vote, on ``n_features``.
+
+    Leaf values of the first tree contain the intercept. No leaf value may be beyond the vote of its
+    tree, unless ``learner_votes`` is "newton".
+    """
+    if not np.isfinite(intercept):
+        raise NotAModelError(f"the intercept is {intercept}, and a finite number is expected")
     n_trees = len(votes)
     lines = iter(text.split("\n"))
     _header(lines, n_features, n_trees, link_scale)
     sizes = _integers(_field(next(lines, ""), "tree_sizes"), n_trees, "tree_sizes")
     _expect(next(lines, None), "")
-    n_bytes = [_tree(lines, number, n_features, vote) for number, vote in enumerate(votes)]
+    n_bytes = []
+    largest = 0.0
+    for number, vote in enumerate(votes):
+        block = _Block(lines)
+        leaf_values = _tree(block, number, n_features)
+        largest += float(np.abs(leaf_values).max())
+        if learner_votes != "newton":
+            _within_vote(leaf_values, number, vote, 0.0 if number else intercept)
+        n_bytes.append(block.size)
+    if not np.isfinite(largest):
+        raise NotAModelError("the leaf values add up to more than a finite number")
     if n_bytes != sizes.tolist():
         raise NotAModelError("tree_sizes does not hold the sizes of the trees")
     _expect(next(lines, None), "end of trees")
@@ -84,9 +107,8 @@ def _header(lines: Iterator[str], n_features: int, n_trees: int, link_scale: flo
         raise NotAModelError(f"feature_infos must describe {n_features} features")
 
 
-def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> int:
-    """Check one tree and return how many bytes it takes."""
-    block = _Block(lines)
+def _tree(block: _Block, number: int, n_features: int) -> Array:
+    """Check one tree and return its leaf values."""
     _expect(block.value("Tree"), str(number))
     n_leaves, n_cat = (int(block.integers(name, 1)[0]) for name in ("num_leaves", "num_cat"))
     if not 1 <= n_leaves <= _MOST_LEAVES or not 0 <= n_cat < n_leaves:
@@ -105,11 +127,16 @@ def _tree(lines: Iterator[str], number: int, n_features: int, vote: float) -> in
     _expect(block.value("shrinkage"), "1")
     _expect(block.line(), "")
     _expect(block.line(), "")
-    if np.abs(values["leaf_value"]).max() > abs(vote):
-        raise NotAModelError(f"tree {number} has a leaf value beyond its vote of {vote:g}")
     _splits(values, number, n_features, n_cat)
     _every_node_once(values["left_child"], values["right_child"], number)
-    return block.size
+    leaf_values: Array = values["leaf_value"]
+    return leaf_values
+
+
+def _within_vote(leaf_values: Array, number: int, vote: float, intercept: float) -> None:
+    rounding = 4 * np.finfo(float).eps * (abs(intercept) + abs(vote)) if intercept else 0.0
+    if np.abs(leaf_values - intercept).max() > abs(vote) + rounding:
+        raise NotAModelError(f"tree {number} has a leaf value beyond its vote of {vote:g}")
 
 
 class _Block:

@@ -1,0 +1,155 @@
+"""Time of a fit, beside LightGBM and Exponentiated Gradient; take it on an idle machine."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from functools import partial
+from typing import Any
+
+import lightgbm as lgb
+import pandas as pd
+
+from fairboost_common import EG_BOUND, LOADERS, RUNS, TARGET, WORDS, load, quiet, trees
+from fairproj import FairBoostClassifier
+from fairproj.baselines import ExponentiatedGradient
+from fairproj.boosting.monitor import Monitor
+from fairproj.experiments._tables import markdown
+from kept import Case, run_cases
+from problems import mostly_positive
+
+
+def time_part(fresh: bool) -> str:
+    return (
+        "## Time\n\n"
+        + against_lightgbm()
+        + "\n\n"
+        + against_reductions(fresh)
+        + "\n\n"
+        + sweep_share()
+    )
+
+
+def against_lightgbm(repeats: int = 5) -> str:
+    """Ratios of fits on binned data; both take turns on one thread."""
+    lines = [["rows", "trees", "LightGBM, s", "FairBoost, s", "ratio", "plain FairBoost, ratio"]]
+    for name, leaves in (("Adult", 31), ("Adult", 8), ("Adult", 2), ("simulated", 31)):
+        if name == "simulated":
+            X, y, groups = mostly_positive(0, 500_000)
+        else:
+            X, _, y, _, groups, _ = load(name, 0)
+        model = FairBoostClassifier(max_leaf_nodes=leaves, validation_fraction=None)
+        prepared = model._prepare(X, y, groups)
+        plain = FairBoostClassifier(None, max_leaf_nodes=leaves)
+        runs = {
+            "lightgbm": partial(lightgbm_seconds, prepared, leaves),
+            "fairboost": partial(fairboost_seconds, model, prepared),
+            "plain": partial(fairboost_seconds, plain, prepared),
+        }
+        for run in runs.values():
+            run()  # bins the rows, and warms up
+        seconds = pd.DataFrame([{key: run() for key, run in runs.items()} for _ in range(repeats)])
+        lines.append(
+            [
+                f"{name}, {len(prepared.sample):,}",
+                f"{leaves} leaves",
+                f"{seconds['lightgbm'].median():.2f}",
+                f"{seconds['fairboost'].median():.2f}",
+                f"{(seconds['fairboost'] / seconds['lightgbm']).median():.2f}",
+                f"{(seconds['plain'] / seconds['lightgbm']).median():.2f}",
+            ]
+        )
+    return (
+        "100 rounds on rows that are encoded and binned, one thread, training rows watched, equal "
+        f"opportunity {TARGET:g}; medians of {repeats} paired runs. LightGBM trains its own binary "
+        "objective with the same parameters.\n\n" + markdown(lines)
+    )
+
+
+def lightgbm_seconds(prepared: Any, leaves: int) -> float:
+    """`lightgbm.train` on binned rows."""
+    sample = prepared.sample
+    key = ("plain lightgbm", leaves)
+    if key not in sample.cache:
+        categories = sorted(sample.encoder.categories)
+        sample.cache[key] = lgb.Dataset(
+            sample.X, (sample.y > 0).astype(int), categorical_feature=categories
+        ).construct()
+    parameters = {"objective": "binary", "num_leaves": leaves, "num_threads": 1, "verbosity": -1}
+    start = time.perf_counter()
+    lgb.train(parameters, sample.cache[key], 100)
+    return time.perf_counter() - start
+
+
+def fairboost_seconds(model: FairBoostClassifier, prepared: Any) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        model._fit_prepared(prepared)
+        return time.perf_counter() - start
+
+
+def measure_reduction(case: Case) -> Case:
+    X, _, y, _, known, _ = load(case["data"], 0, max_rows=16_000)
+    base = trees(31, 100)
+    seconds = {}
+    models = {
+        "ours": FairBoostClassifier(case["constraint"], TARGET, random_state=0),
+        "eg": ExponentiatedGradient(base, case["constraint"], EG_BOUND),
+    }
+    for name, model in models.items():
+        start = time.perf_counter()
+        quiet(model, X, y, sensitive_features=known)
+        seconds[name] = time.perf_counter() - start
+    calls = int(models["eg"].mitigator_.n_oracle_calls_)
+    return {**seconds, "calls": calls, "rows": len(X)}
+
+
+def against_reductions(fresh: bool) -> str:
+    cases = [{"data": data, "constraint": constraint} for data in LOADERS for constraint in WORDS]
+    path = RUNS / "time.jsonl"
+    frame = run_cases(cases, measure_reduction, path, fresh=fresh, n_jobs=1)
+    lines = [["data", "rows", "constraint", "FairBoost, s", "EG, s", "oracle calls", "times"]]
+    times = frame["eg"] / frame["ours"]
+    for row, ratio in zip(frame.itertuples(), times, strict=True):
+        lines.append(
+            [
+                row.data,
+                f"{row.rows:,}",
+                WORDS[row.constraint],
+                f"{row.ours:.2f}",
+                f"{row.eg:.1f}",
+                str(row.calls),
+                f"{ratio:.0f}",
+            ]
+        )
+    return (
+        "Whole fits from data frames, defaults of FairBoost, at most 16,000 rows; Exponentiated "
+        f"Gradient around LightGBM with the same trees, bound {EG_BOUND:g}. Median "
+        f"{times.median():.0f} times.\n\n" + markdown(lines)
+    )
+
+
+def sweep_share() -> str:
+    """The time of the bias sweep where every round needs it: a target of zero."""
+    X, _, y, _, groups, _ = load("Adult", 0)
+    model = FairBoostClassifier("demographic_parity", 0.0, validation_fraction=None)
+    prepared = model._prepare(X, y, groups)
+    fairboost_seconds(model, prepared)
+    spent, original = [], Monitor._sweep
+
+    def timed(self: Monitor, cut: float) -> Any:
+        start = time.perf_counter()
+        result = original(self, cut)
+        spent.append(time.perf_counter() - start)
+        return result
+
+    Monitor._sweep = timed  # type: ignore[method-assign]
+    try:
+        total = fairboost_seconds(model, prepared)
+    finally:
+        Monitor._sweep = original  # type: ignore[method-assign]
+    return (
+        f"The sweep over all cuts of the margin, on Adult with a target of zero, which no round "
+        f"reaches: {len(spent)} sweeps, {sum(spent) / total:.1%} of the fit."
+    )

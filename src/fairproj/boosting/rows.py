@@ -1,0 +1,167 @@
+"""Rows with the margin of the ensemble so far, and what is summed over them by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairproj.boosting.losses import Loss
+from fairproj.data.chunks import RowChunks
+from fairproj.data.sample import Sample
+from fairproj.data.types import Array
+from fairproj.engines.base import TIE
+
+N_BINS = 1024
+_REFINEMENTS = 2  # of the bins in which a cut is searched
+
+
+class ScoredRows:
+    """Rows with margins; weights are scaled to sum to one.
+
+    A row is predicted as class 1 where its margin exceeds the cut.
+
+    Attributes
+    ----------
+    cells : Cells
+    y, weight, margin : array of shape (n_rows,)
+    size, squares : array of shape (n_cells,)
+        The sum of the weights, and of their squares, in each cell.
+    slope : array of shape (n_rows,)
+        u(y f) of each row after a call of `losses`, with ``keep_slopes``.
+    """
+
+    def __init__(self, sample: Sample, loss: Loss, *, keep_slopes: bool = False) -> None:
+        self.cells = sample.cells
+        self.y = sample.y
+        self.weight = sample.weight / self.cells.total(sample.weight).sum()
+        self.margin = np.zeros(len(sample))
+        self.size = self.cells.total(self.weight)
+        self.squares = self.cells.total(self.weight**2)
+        self.slope = np.empty(len(sample) if keep_slopes else 0)
+        self._loss = loss
+        self._chunks = RowChunks(len(sample))
+        self._known: dict[str, Array] = {}
+
+    @property
+    def effective_rows(self) -> float:
+        """(sum s)^2 / sum s^2: as many rows of equal weight are as informative."""
+        return float(1.0 / self.squares.sum())
+
+    def add(self, h: NDArray[Any] | float, vote: float) -> None:
+        """Go from f to f + vote h."""
+        each = np.broadcast_to(h, self.margin.shape)
+
+        def part(rows: slice, scratch: Array) -> None:
+            self.margin[rows] += np.multiply(each[rows], vote, out=scratch)
+
+        self._chunks(part)
+        self._known = {}
+
+    def sum_by_cell(self, values: Callable[[slice], NDArray[Any]]) -> Array:
+        """The sum of s_i times the values in each cell, over all workers."""
+
+        def part(rows: slice, scratch: Array) -> Array:
+            np.multiply(self.weight[rows], values(rows), out=scratch)
+            return np.bincount(self.cells.index[rows], scratch, len(self.cells)).astype(float)
+
+        return self.cells.reduction.sum(np.sum(self._chunks(part), axis=0))
+
+    def losses(self) -> Array:
+        """The sum of s phi(y f) in each cell; with ``keep_slopes``, sets the slopes too."""
+
+        def values(rows: slice) -> Array:
+            margin = self.y[rows] * self.margin[rows]
+            if not len(self.slope):
+                return self._loss.value(margin)
+            value, self.slope[rows] = self._loss.value_and_slope(margin)
+            return value
+
+        if "losses" not in self._known:
+            self._known["losses"] = self.sum_by_cell(values)
+        return self._known["losses"]
+
+    def flipped_losses(self) -> Array:
+        """The sum of s phi(-y f) in each cell."""
+        if "flipped" not in self._known:
+            self._known["flipped"] = self.sum_by_cell(
+                lambda rows: self._loss.value(-self.y[rows] * self.margin[rows])
+            )
+        return self._known["flipped"]
+
+    def shifted_losses(self, shift: float) -> Array:
+        """The sum of s phi(y (f + shift)) in each cell."""
+        return self.sum_by_cell(
+            lambda rows: self._loss.value(self.y[rows] * (self.margin[rows] + shift))
+        )
+
+    def correct(self, cut: float = 0.0) -> Array:
+        """The weight in each cell that is predicted correctly; a margin at the cut is class 0."""
+        key = f"correct at {cut!r}"
+        if key not in self._known:
+            predicted = self.sum_by_cell(lambda rows: self.margin[rows] > cut + TIE)
+            self._known[key] = correct_weight(predicted, self.size)
+        return self._known[key]
+
+    def above(self) -> tuple[Array, Array]:
+        """Cuts, and the weight of each cell above each of them, of shape (n_cells, n_cuts).
+
+        The cuts are the inner edges of bins that are even in f / (1 + |f|), so that all margins
+        are covered and those near zero finely.
+        """
+        histogram = self._histogram(-1.0, 1.0)
+        above = histogram[:, ::-1].cumsum(axis=1)[:, ::-1]
+        return _unsquash(np.linspace(-1.0, 1.0, N_BINS + 1)[1:-1]), above[:, 1:]
+
+    def find_cut(self, inside: NDArray[np.bool_], share: float, side: str) -> float:
+        """The cut above which a share of the weight in some cells lies.
+
+        ``side`` is "nearest", "at_most" (the lowest cut with at most that share above it) or
+        "at_least" (the highest with at least that share).
+        """
+        low, high = -1.0, 1.0
+        wanted = share * self.size[inside].sum()
+        beyond = 0.0  # the weight above the bins
+        for _ in range(1 + _REFINEMENTS):
+            bins = self._histogram(low, high)[inside].sum(axis=0)
+            above = beyond + np.append(bins[::-1].cumsum()[::-1], 0.0)
+            edges = np.linspace(low, high, N_BINS + 1)
+            at = int(np.searchsorted(-above, -wanted - TIE))  # the first edge with at most `wanted`
+            at = min(max(at, 1), N_BINS)
+            low, high, beyond = edges[at - 1], edges[at], above[at]
+        if side == "at_most" or (side == "nearest" and wanted - above[at] < above[at - 1] - wanted):
+            return float(_unsquash(high))
+        # Rows on the lower edge are above the cut.
+        cut = float(_unsquash(low))
+        return cut - 4 * TIE * (1 + abs(cut))
+
+    def _histogram(self, low: float, high: float) -> Array:
+        """Weights by cell and bin of f / (1 + |f|), of shape (n_cells, N_BINS)."""
+        n_cells = len(self.cells)
+
+        def part(rows: slice, scratch: Array) -> Array:
+            margin = self.margin[rows]
+            np.divide(margin, 1 + np.abs(margin), out=scratch)
+            inside = (scratch >= low) & (scratch < high)
+            bins = ((scratch[inside] - low) * (N_BINS / (high - low))).astype(np.intp)
+            places = self.cells.index[rows][inside] * N_BINS + np.minimum(bins, N_BINS - 1)
+            weights = self.weight[rows][inside]
+            return np.bincount(places, weights, n_cells * N_BINS).astype(float)
+
+        total = np.sum(self._chunks(part), axis=0)
+        return self.cells.reduction.sum(total).reshape(n_cells, N_BINS)
+
+
+def correct_weight(predicted: Array, size: Array) -> Array:
+    """The correct part of each cell, from the part predicted as class 1; cells along axis 0."""
+    shape = (-1, *[1] * (predicted.ndim - 1))
+    label = (np.arange(len(size)) % 2 == 1).reshape(shape)
+    correct: Array = np.where(label, predicted, size.reshape(shape) - predicted)
+    return correct
+
+
+def _unsquash(x: Any) -> Any:
+    """f from f / (1 + |f|); the ends are finite."""
+    return x / np.maximum(1 - np.abs(x), 1e-12)

@@ -1,0 +1,99 @@
+"""What a constraint cost: a model and the same settings without a constraint, on the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import log_loss, roc_auc_score
+
+from fairproj.data.sample import Sample
+from fairproj.metrics import calibration_error
+
+if TYPE_CHECKING:
+    from fairproj.estimators.base import BoostedClassifier
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How well a model predicts some rows.
+
+    Attributes
+    ----------
+    accuracy, auc, log_loss : float
+    calibration_error, group_calibration_error : float
+        The expected calibration error of the probabilities, overall and in the worst group.
+    """
+
+    accuracy: float
+    auc: float
+    log_loss: float
+    calibration_error: float
+    group_calibration_error: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a constraint cost.
+
+    Attributes
+    ----------
+    rows : str
+        The rows on which both models were measured: "held-out rows", which neither was trained on,
+        or "training rows".
+    n_rows : int
+    model, plain : Scores
+        With and without the constraint.
+    """
+
+    rows: str
+    n_rows: int
+    model: Scores
+    plain: Scores
+
+    @property
+    def accuracy_points(self) -> float:
+        """By how many percentage points the constraint lowered the accuracy."""
+        return 100 * (self.plain.accuracy - self.model.accuracy)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each score: with the constraint, without, and the difference."""
+        frame = pd.DataFrame({"model": asdict(self.model), "plain": asdict(self.plain)})
+        return frame.assign(difference=frame["model"] - frame["plain"])
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        where = f"on {self.n_rows:,} {self.rows}"
+        if self.rows == "training rows":
+            where += ", where both look better than they are"
+        table = self.to_frame().to_string(float_format=lambda value: f"{value:.4f}")
+        return f"What the constraint cost, {where}:\n{table}"
+
+
+def measure_price(model: BoostedClassifier, plain: BoostedClassifier, rows: Sample) -> Price:
+    """Compare two models on rows that are encoded already."""
+    watched_on: Any = model.certificate_
+    return Price(watched_on.watched_on, len(rows), _scores(model, rows), _scores(plain, rows))
+
+
+def _scores(model: BoostedClassifier, rows: Sample) -> Scores:
+    labels, probabilities = model.predict_matrix(rows.X)
+    positive, weight = rows.y > 0, rows.weight
+    probability = probabilities[:, 1]
+    errors = calibration_error(
+        positive.astype(int),
+        probability,
+        sensitive_features=rows.groups.codes,
+        sample_weight=weight,
+    )["ece"]
+    return Scores(
+        accuracy=float(np.average(labels == rows.labels, weights=weight)),
+        auc=float(roc_auc_score(positive, probability, sample_weight=weight)),
+        log_loss=float(log_loss(positive, probabilities, sample_weight=weight)),
+        calibration_error=float(errors.iloc[0]),
+        group_calibration_error=float(errors.iloc[1:].max()),
+    )

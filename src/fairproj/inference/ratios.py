@@ -1,0 +1,41 @@
+"""Bounds for the ratio of the smallest to the largest of several probabilities.
+
+The shortfall 1 - min p / max p is bounded through Clopper & Pearson's limits of the groups' rates,
+which are independent. Both bounds hold at any sample size and are conservative: their coverage is
+above the confidence asked for. For two groups of 1,000 and rates of a half, the upper bound is 1.6
+times the textbook's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairproj.data.types import Array
+from fairproj.inference.intervals import exact_interval, upper_limit
+
+
+def shortfall_bound(hits: Array, rows: Array, confidence: float) -> float:
+    """A number that 1 - min p / max p is at most, wrong with at most 1 - confidence.
+
+    The largest of 1 - (lower limit of p_a) / (upper limit of p_b) over all pairs. It is too small
+    only if one of the two limits of the pair with the smallest true ratio fails, so each limit has
+    the confidence sqrt(confidence) (Sidak), for any number of groups. A group without rows gives 1.
+    """
+    side = np.sqrt(confidence)
+    low, high = 1 - upper_limit(rows - hits, rows, side), upper_limit(hits, rows, side)
+    return max(0.0, _largest_over_pairs(1 - low[:, None] / high))
+
+
+def shortfall_low(hits: Array, rows: Array, confidence: float) -> float:
+    """A number that 1 - min p / max p is at least, or 0; wrong with at most 1 - confidence.
+
+    The largest of 1 - (upper limit of p_a) / (lower limit of p_b) over all pairs, of intervals that
+    hold together with that confidence (Sidak over the groups), since any pair may be the largest.
+    """
+    low, high = exact_interval(hits, rows, confidence ** (1 / len(rows)))
+    ratio = np.divide(high[:, None], low, out=np.ones((len(low), len(low))), where=low > 0)
+    return max(0.0, _largest_over_pairs(1 - ratio))
+
+
+def _largest_over_pairs(values: Array) -> float:
+    return float(values[~np.eye(len(values), dtype=bool)].max())
