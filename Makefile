@@ -16,8 +16,8 @@ test: $(VENV)/.dev lint  ## lint, types, import layers, then every test
 
 # Results must not rest on the last bits of a sum, which differ between instruction sets.
 OTHER_CPU := NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4"
-MATHS := adaboost boost certificate constraints difference fairboost inference inputs metrics \
-	projection reduction reference row_order ties trees
+MATHS := accounting adaboost boost certificate constraints costs difference fairboost inference \
+	inputs metrics monitor plain_boosting projection reduction reference row_order ties trees
 
 test-cpu: $(VENV)/.dev  ## the tests of the mathematics without AVX (NumPy 2.4 on x86-64)
 	$(OTHER_CPU) $(BIN)/python -W error::ImportWarning -m pytest -q -n auto --dist loadgroup \
@@ -41,8 +41,9 @@ bench-safety: $(VENV)/.dev  ## mutated model and data files, runs killed at rand
 	$(BIN)/python benchmarks/kill.py
 
 bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the studies of FairBoost and of the search: an hour
-	$(BIN)/python benchmarks/quality.py --fresh
-	$(BIN)/python benchmarks/quality.py --study --fresh
+	$(BIN)/python benchmarks/fairboost.py --fresh
+	$(BIN)/python benchmarks/steps.py --fresh
+	$(BIN)/python benchmarks/watched.py --fresh
 	$(BIN)/python benchmarks/selection.py --fresh
 
 reproduce: $(VENV)/.reproduce  ## run the paper's experiments anew, into docs/: some twenty minutes

@@ -91,14 +91,14 @@ def mostly_positive(seed: int, n_rows: int = 20_000) -> tuple[Any, Any, Any]:
 
 
 def rarely_positive(seed: int, n_rows: int = 20_000) -> tuple[Any, Any, Any]:
-    """The same with 5 % positive labels."""
-    return _by_base_rate(seed, n_rows, 0.05)
+    """The same with 5 % positive labels, which no features make likely."""
+    return _by_base_rate(seed, n_rows, 0.05, noise=2.0)
 
 
-def _by_base_rate(seed: int, n_rows: int, rate: float) -> tuple[Any, Any, Any]:
+def _by_base_rate(seed: int, n_rows: int, rate: float, noise: float = 1.0) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(seed)
     groups = (rng.random(n_rows) < 0.3).astype(np.intp)
     X = rng.normal(size=(n_rows, 6)) - 0.5 * groups[:, None] * np.array([1, 0.5, 0.5, 0, 0, 0])
-    score = X @ np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.0]) + rng.logistic(size=n_rows)
+    score = X @ np.array([1.0, 0.7, 0.4, 0.4, 0.2, 0.0]) + noise * rng.logistic(size=n_rows)
     y = (score > np.quantile(score, 1 - rate)).astype(np.intp)
     return X, y, groups

@@ -22,7 +22,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 import lightgbm as lgb
 import numpy as np
 import pandas as pd
-from fairproj.boosting.policies import ProjectedWeights
 from rich.console import Console
 from rich.table import Table
 from sklearn.ensemble import AdaBoostClassifier
@@ -30,8 +29,9 @@ from sklearn.model_selection import train_test_split
 
 from fairproj import FairProjClassifier
 from fairproj.boosting.loop import boost
-from fairproj.boosting.losses import ExponentialLoss
+from fairproj.boosting.projected import ProjectedWeights
 from fairproj.boosting.projection import Projector
+from fairproj.boosting.weights import ExponentialWeights
 from fairproj.data.sample import make_sample
 from fairproj.datasets import load_adult
 from fairproj.engines import LearnerSettings, find_engine
@@ -114,14 +114,14 @@ def our_loop(dataset: tuple, leaves: int, n_rounds: int, threads: int) -> Callab
     index, features = cells_of(sample.y, group)
 
     def run() -> None:
-        loss = ExponentialLoss(
+        weights = ExponentialWeights(
             sample.y, sample.weight, index, 4, discrete=settings.votes == "discrete"
         )
-        policy = ProjectedWeights(features, np.array([0.4]))
+        objective = ProjectedWeights(weights, Projector(features, np.array([0.4])))
         engine = find_engine("lightgbm").bind(settings, sample)
-        kept = list(boost(engine, loss, policy, n_rounds=n_rounds, learning_rate=0.3))
+        kept = list(boost(engine, objective, n_rounds=n_rounds, learning_rate=0.3))
         votes = [record.vote for _, record in kept]
-        engine.ensemble([learner for learner, _ in kept], votes, loss.link_scale)
+        engine.ensemble([learner for learner, _ in kept], votes, weights.link_scale)
         assert len(kept) == n_rounds, len(kept)
 
     find_engine("lightgbm").bind(settings, sample)  # bins the rows; the sample keeps the bins
@@ -224,10 +224,10 @@ def projection() -> list[Row]:
     for n_rows in (10_000, 1_000_000):
         _, y, group = synthetic(n_rows, 3)
         index, features = cells_of(y, group)
-        loss = ExponentialLoss(y * 1.0, np.ones(n_rows), index, 4)
+        weights = ExponentialWeights(y * 1.0, np.ones(n_rows), index, 4)
         project = Projector(features, np.array([0.0]))
-        (solve,) = best_of(200, lambda: project(loss.log_mass))  # noqa: B023
-        (masses_time,) = best_of(20, lambda: np.bincount(index, loss._relative, 4))  # noqa: B023
+        (solve,) = best_of(200, lambda: project(weights.log_mass))  # noqa: B023
+        (masses_time,) = best_of(20, lambda: np.bincount(index, weights._relative, 4))  # noqa: B023
         rows.append(
             (
                 f"projection at {n_rows:,} rows",

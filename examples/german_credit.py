@@ -56,7 +56,7 @@ def main() -> None:
                     "gap": equal_opportunity_difference(
                         y_new, predicted, sensitive_features=sex_new
                     ),
-                    "fairness cost": model.certificate_.mean_fairness_cost,
+                    "distance": model.certificate_.mean_tv,
                 }
             )
     means = pd.DataFrame(rows).groupby("model", sort=False).mean()
@@ -69,11 +69,11 @@ def main() -> None:
     console.print(table)
     console.print(
         "female, male: share of the good applicants of each group who get credit; gap: their "
-        "difference, on each split.\nfairness cost: how far the training weights are from "
-        "AdaBoost's, a bound on the edge this can cost.\nFairProj's epsilon bounds training "
-        "weights, FairBoost's max_gap the gap of the predictions on the training rows.\n"
+        "difference, on each split.\ndistance: total variation from the weights of plain boosting "
+        "to those that were trained on, 0 for none.\nFairProj's epsilon bounds training weights, "
+        "FairBoost's max_gap the gap of the predictions on the watched rows.\n"
     )
-    print("What FairBoost's last run proves (q: AdaBoost's weights, w: the tilted ones):\n")
+    print("What FairBoost's last run proves (q: plain weights, w: those with signed costs):\n")
     print(model.certificate_)
     print("\nWhat 300 new applicants tell about it, which is little:\n")
     print(FairnessReport.from_estimator(model, X_new, y_new, sensitive_features=sex_new))

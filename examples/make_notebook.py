@@ -49,6 +49,12 @@ search.fit(X, y, sensitive_features=sex)
 print(search.reason_)
 model = search.best_estimator_
 model""",
+    "What did the constraint cost? The same settings without it, on rows held out from training.",
+    """>>>
+from sklearn.base import clone
+
+again = clone(model).set_params(baseline=True).fit(X, y, sensitive_features=sex)
+print(again.price_)""",
     "What holds for people the model has not seen? Exact intervals, valid at any sample size.",
     """>>>
 report = FairnessReport.from_estimator(model, X_test, y_test, sensitive_features=sex_test)

@@ -111,6 +111,7 @@ def compared_rates(constraint, y, predicted, groups, weight=None):
         "false_positive_rate_parity": [(y < 0, positive)],
         "equalized_odds": [(y > 0, positive), (y < 0, positive)],
         "accuracy_parity": [(everyone, predicted == y)],
+        "selection_ratio": [(everyone, positive)],
     }[constraint]
 
     def rate(inside, outcome):
@@ -125,5 +126,153 @@ def compared_rates(constraint, y, predicted, groups, weight=None):
 
 
 def gap(constraint, y, predicted, groups, weight=None):
-    """The largest difference of one of these rates between two groups."""
-    return np.ptp(compared_rates(constraint, y, predicted, groups, weight), axis=0).max()
+    """The largest difference of one of these rates between two groups, or 1 less their ratio."""
+    rates = compared_rates(constraint, y, predicted, groups, weight)
+    if constraint == "selection_ratio":
+        return 1 - rates.min() / rates.max() if rates.max() > 0 else 1.0
+    return np.ptp(rates, axis=0).max()
+
+
+# Signed costs of FairBoostClassifier, row by row. Labels, predictions and the positive label `pos`
+# are -1 or +1 here, the weights s sum to one.
+
+
+def shares(names, y, pos):
+    """(name, kind, rows of the event, outcome of predictions) of each distinct rate."""
+    positive, everyone = y == pos, np.ones(len(y), dtype=bool)
+
+    def selected(predicted):
+        return predicted == pos
+
+    def correct(predicted):
+        return predicted == y
+
+    rates = {
+        "demographic_parity": [("selection", "difference", everyone, selected)],
+        "selection_ratio": [("selection", "ratio", everyone, selected)],
+        "equal_opportunity": [("tpr", "difference", positive, selected)],
+        "false_positive_rate_parity": [("fpr", "difference", ~positive, selected)],
+        "accuracy_parity": [("accuracy", "difference", everyone, correct)],
+    }
+    rates["equalized_odds"] = rates["equal_opportunity"] + rates["false_positive_rate_parity"]
+    names = [names] if isinstance(names, str) else names
+    return list({each[:2]: each for name in names for each in rates[name]}.values())
+
+
+def share_rates(parts, predicted, groups, s):
+    """The rate of each group (rows) and part (columns)."""
+    return np.array(
+        [
+            [
+                s[inside & (groups == g)]
+                @ outcome(predicted)[inside & (groups == g)]
+                / s[inside & (groups == g)].sum()
+                for _, _, inside, outcome in parts
+            ]
+            for g in np.unique(groups)
+        ]
+    ).reshape(len(np.unique(groups)), len(parts))
+
+
+def share_gaps(parts, rates):
+    gaps = []
+    for (_, kind, *_), column in zip(parts, rates.T, strict=True):
+        low, high = min(column), max(column)
+        gaps.append(high - low if kind == "difference" else 1 - (low / high if high else 0.0))
+    return np.array(gaps)
+
+
+def prediction_costs(predicted, parts, lam, nu, y, groups, s, cost, limited):
+    """What each row adds to err + sum lam rate + nu (error rate of the limited rows), over s.
+
+    ``cost`` is what an error costs in each row, ``lam`` has a row for each group and a column for
+    each part, ``limited`` marks the rows whose errors have a limit.
+    """
+    wrong = predicted != y
+    total = cost * wrong
+    for e, (_, _, inside, outcome) in enumerate(parts):
+        for a, g in enumerate(np.unique(groups)):
+            rows = inside & (groups == g)
+            total = total + lam[a, e] * rows * outcome(predicted) / s[rows].sum()
+    if limited is not None:
+        total = total + nu * limited * wrong / s[limited].sum()
+    return total
+
+
+def signed_costs(parts, lam, nu, y, groups, s, cost, limited=None):
+    """zeta of each row, and C_lam, from the costs of both predictions."""
+    rest = (parts, lam, nu, y, groups, s, cost, limited)
+    ones = np.ones(len(y))
+    says_one, says_zero = prediction_costs(ones, *rest), prediction_costs(-ones, *rest)
+    return says_zero - says_one, float(s @ np.minimum(says_one, says_zero))
+
+
+def _move(state, key, violation, rule, n_groups):
+    """The step of one multiplier times its violation; the step adapts first."""
+    step, sign = state["steps"].get(key, (rule.first / n_groups, 0))
+    now = int(np.sign(violation))
+    step *= {1: rule.growth, 0: 1.0, -1: rule.reduction}[now * sign]
+    step = min(max(step, rule.least / n_groups), rule.largest / n_groups)
+    state["steps"][key] = step, now or sign
+    return step * violation
+
+
+def next_multipliers(state, rates, kinds, allowed, rule, limit_excess=0.0):
+    """The multipliers after a round, in plain Python; ``state`` is None before the first.
+
+    ``rule`` has the numbers of the rule: first, least and largest step, growth, reduction, band
+    and leak.
+    """
+    n_groups = len(rates)
+    if state is None:
+        state = {"lam": np.zeros((n_groups, len(kinds))), "nu": 0.0, "steps": {}, "pairs": {}}
+    for e, kind in enumerate(kinds):
+        move_one = _move_difference if kind == "difference" else _move_ratio
+        move_one(state, e, rates[:, e], rule.band * allowed[e], rule)
+    if limit_excess:
+        state["nu"] = max(0.0, state["nu"] + _move(state, "limit", limit_excess, rule, 1))
+    return state
+
+
+def _move_difference(state, e, rates, aimed, rule):
+    middle, n_groups = (min(rates) + max(rates)) / 2, len(rates)
+    beyond = [max(abs(rate - middle) - aimed / 2, 0.0) * np.sign(rate - middle) for rate in rates]
+    for a, violation in enumerate(beyond):
+        state["lam"][a, e] += _move(state, (a, e), violation, rule, n_groups)
+    if any(beyond):
+        state["lam"][:, e] -= sum(state["lam"][:, e]) / n_groups
+    else:
+        state["lam"][:, e] *= 1 - rule.leak
+
+
+def _move_ratio(state, e, rates, aimed, rule):
+    ratio, n_groups = 1 - aimed, len(rates)
+    state["lam"][:, e] = 0.0
+    for a in range(n_groups):
+        for b in range(n_groups):
+            if a == b:
+                continue
+            move = _move(state, (a, b, e), ratio * rates[a] - rates[b], rule, n_groups)
+            pair = max(0.0, state["pairs"].get((a, b, e), 0.0) + move)
+            state["pairs"][a, b, e] = pair
+            state["lam"][a, e] += ratio * pair
+            state["lam"][b, e] -= pair
+
+
+def useful(y, predicted, s, cost):
+    """Whether errors cost less than those of both constants, by the paired standard error."""
+    effective = 1 / (s @ s)
+    for constant in (-1, 1):
+        saved = cost * (1.0 * (y != constant) - 1.0 * (predicted != y))
+        mean = s @ saved
+        error = np.sqrt(s @ (saved - mean) ** 2 / effective)
+        if not mean > error + 1e-9:
+            return False
+    return True
+
+
+def loss_functions(name):
+    """phi and u = -phi' of a margin."""
+    if name == "exponential":
+        return (lambda m: np.exp(-m)), (lambda m: np.exp(-m))
+    return (lambda m: np.log(1 + np.exp(-m))), (lambda m: 1 / (1 + np.exp(m)))

@@ -80,7 +80,8 @@ TABLE = {
         lambda: fit(FairProjClassifier("equal_opportunities")),
         "constraints='equal_opportunities' is unknown; use one of 'demographic_parity', "
         "'equal_opportunity', 'true_positive_rate_parity', 'false_positive_rate_parity', "
-        "'equalized_odds', 'accuracy_parity', 'accuracy', a Constraint object, or None",
+        "'equalized_odds', 'accuracy_parity', 'accuracy', 'selection_ratio', a Constraint object, "
+        "or None",
     ),
     "constraint of another type": (
         lambda: fit(FairProjClassifier(object())),

@@ -147,9 +147,9 @@ def test_groups_whose_names_are_alike_keep_their_own_thresholds():
 
 BY_NAME = [ExponentiatedGradient, ThresholdOptimizer, FAB]
 REFUSED = {
-    ExponentiatedGradient: set(),
-    ThresholdOptimizer: {"accuracy_parity", "accuracy"},
-    FAB: {"demographic_parity", "equalized_odds"},
+    ExponentiatedGradient: {"selection_ratio"},
+    ThresholdOptimizer: {"accuracy_parity", "accuracy", "selection_ratio"},
+    FAB: {"demographic_parity", "equalized_odds", "selection_ratio"},
 }
 
 

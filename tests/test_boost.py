@@ -10,8 +10,10 @@ from sklearn.tree import DecisionTreeClassifier
 from conftest import make_sample
 from fairproj import FairProjClassifier, StopReason
 from fairproj.boosting.loop import boost
-from fairproj.boosting.losses import ERROR_FLOOR, ExponentialLoss, vote
-from fairproj.boosting.policies import ProjectedWeights
+from fairproj.boosting.losses import ERROR_FLOOR, vote
+from fairproj.boosting.projected import ProjectedWeights
+from fairproj.boosting.projection import Projector
+from fairproj.boosting.weights import ExponentialWeights
 from fairproj.data.sample import make_sample as validated
 from fairproj.engines import LearnerSettings, find_engine
 
@@ -106,26 +108,26 @@ def test_weights_at_margins_of_700(discrete, scale):
     s = rng.uniform(0.1, 3, n)
     index = rng.integers(0, 4, n)
     margin = scale * np.where(index < 2, rng.uniform(0.9, 1, n), rng.uniform(-1, 1, n))
-    loss = ExponentialLoss(y, s, index, 4, margin, discrete=discrete)
+    weights = ExponentialWeights(y, s, index, 4, margin, discrete=discrete)
     for _ in range(60):
         logits = np.log(s) - y * margin
         total = np.logaddexp.reduce(logits)
         masses = [np.logaddexp.reduce(logits[index == c]) - total for c in range(4)]
-        np.testing.assert_allclose(loss.log_mass, masses, atol=1e-10 * scale)
-        assert np.isclose(loss.log_loss, total - np.log(s.sum()), atol=1e-10 * scale)
-        w = loss.targets(np.full(4, 0.25)).hessian.copy()
+        np.testing.assert_allclose(weights.log_mass, masses, atol=1e-10 * scale)
+        assert np.isclose(weights.log_loss, total - np.log(s.sum()), atol=1e-10 * scale)
+        w = weights.targets(np.full(4, 0.25)).hessian.copy()
         for c in range(4):
             inside = index == c
             share = np.exp(logits[inside] - total - masses[c])
             np.testing.assert_allclose(w[inside], 0.25 * share, rtol=1e-8, atol=1e-300)
         h = np.where(rng.random(n) < 0.5, 1.0, -1.0) * (1 if discrete else rng.random(n))
         step_vote = float(rng.choice([0.1, 0.7, 18.4]))
-        errors = loss.errors(h)
+        errors = weights.errors(h)
         for c in range(4):
             inside = index == c
             share = np.exp(logits[inside] - total - masses[c])
             assert np.isclose(errors[c], share @ (1 - y[inside] * h[inside]) / 2, atol=1e-9)
-        loss.add(step_vote)
+        weights.add(step_vote)
         margin = margin + step_vote * h
 
 
@@ -142,22 +144,24 @@ def test_many_mild_rounds_to_margins_of_1500_and_back(discrete):
     h[index == 1] = -y[index == 1]  # all wrong: it grows
     if not discrete:
         h *= rng.uniform(0.9, 1, n)
-    loss = ExponentialLoss(y, s, index, n_cells, discrete=discrete)
+    weights = ExponentialWeights(y, s, index, n_cells, discrete=discrete)
     mass, margin = rng.dirichlet(np.ones(n_cells)), np.zeros(n)
     largest = []
     for sign in np.repeat([1, -1], 1700):
-        targets = loss.targets(mass)
+        targets = weights.targets(mass)
         if len(largest) % 10 == 0:
             logits = np.log(s) - y * margin
             totals = np.array([np.logaddexp.reduce(logits[index == c]) for c in range(n_cells)])
             log_sum = np.logaddexp.reduce(totals)
-            np.testing.assert_allclose(loss.log_mass, totals - log_sum, rtol=1e-12, atol=1e-10)
-            assert loss.log_loss == pytest.approx(log_sum - np.log(s.sum()), rel=1e-12, abs=1e-10)
+            np.testing.assert_allclose(weights.log_mass, totals - log_sum, rtol=1e-12, atol=1e-10)
+            assert weights.log_loss == pytest.approx(
+                log_sum - np.log(s.sum()), rel=1e-12, abs=1e-10
+            )
             w = mass[index] * np.exp(logits - totals[index])
             np.testing.assert_allclose(targets.hessian, w, rtol=1e-9, atol=1e-300)
             np.testing.assert_allclose(targets.gradient, -w * y, rtol=1e-9, atol=1e-300)
-        loss.errors(sign * h)
-        loss.add(step)
+        weights.errors(sign * h)
+        weights.add(step)
         margin += step * sign * h
         largest.append(np.abs(margin).max())
     assert max(largest) > 1500
@@ -170,10 +174,11 @@ def test_a_model_at_margins_of_700_goes_on():
     margin = 700.0 * Y
     margin[:5] *= -1
     features = np.array([[0.0], [-1.0], [0.0], [1.0]])
-    loss = ExponentialLoss(Y * 1.0, np.ones(len(Y)), index, 4, margin)
+    weights = ExponentialWeights(Y * 1.0, np.ones(len(Y)), index, 4, margin)
     settings = LearnerSettings("discrete", max_leaf_nodes=8)
     engine = find_engine("lightgbm").bind(settings, validated(X, Y, GROUPS, None))
-    run = boost(engine, loss, ProjectedWeights(features, np.array([0.1])), n_rounds=20)
+    objective = ProjectedWeights(weights, Projector(features, np.array([0.1])))
+    run = boost(engine, objective, n_rounds=20)
     records = [record for _, record in run]
     assert records
     for record in records:

@@ -11,11 +11,13 @@ from sklearn.linear_model import LogisticRegression
 
 import oracles
 from conftest import make_sample
-from fairproj import FairProjClassifier, GapCertificate, History
+from fairproj import FairBoostClassifier, FairProjClassifier, GapCertificate, History
 from fairproj.boosting.bounds import log_bounds
-from fairproj.constraints import statistic_names
+from fairproj.constraints import find_statistic, statistic_names
 from fairproj.io.records import from_json, to_json
 from fairproj.report import certificate_words
+
+DIFFERENCES = [name for name in statistic_names() if find_statistic(name).kind == "difference"]
 
 
 def features_by_hand(name, y, groups):
@@ -108,7 +110,7 @@ def check_run(model, X, y, groups, sample_weight, g, epsilon):
 
 
 @pytest.mark.parametrize("votes", ["discrete", "confidence"])
-@pytest.mark.parametrize("constraint", statistic_names())
+@pytest.mark.parametrize("constraint", DIFFERENCES)
 @pytest.mark.parametrize("n_groups", [2, 4])
 def test_every_round_and_every_bound(votes, constraint, n_groups):
     X, y, groups = make_sample(900, n_groups=n_groups, seed=n_groups)
@@ -122,7 +124,7 @@ def test_every_round_and_every_bound(votes, constraint, n_groups):
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
-    constraint=st.sampled_from(statistic_names()),
+    constraint=st.sampled_from(DIFFERENCES),
     votes=st.sampled_from(["discrete", "confidence"]),
     epsilon=st.sampled_from([0.0, 0.03, 0.2, 0.6]),
     learning_rate=st.sampled_from([1.0, 0.3]),
@@ -243,6 +245,29 @@ def test_a_gap_at_its_limit_is_within_it():
     assert certificate.within
     assert "within max_gap 0.05" in str(certificate)
     assert "within the largest gap allowed" in " ".join(certificate_words(certificate))
-    above = replace(certificate, gap=0.0501, met=False)
-    assert not above.within
+    above = replace(certificate, gap=0.0501, within=False, met=False)
     assert "above max_gap 0.05" in str(above)
+    assert "a gap of 0.050 on the training rows, 0.000 too much" in above.shortfall
+    assert certificate.shortfall == ""
+
+
+def test_a_gap_that_is_too_near_to_its_limit():
+    """With margin="one_se" a gap below max_gap may be a miss; it is no negative excess."""
+    X, y, groups = make_sample(600)
+    certificate = (
+        FairBoostClassifier(max_gap=0.6, n_estimators=3)
+        .fit(X, y, sensitive_features=groups)
+        .certificate_
+    )
+    near = replace(certificate, gap=0.04, max_gap=0.05, within=False, met=False)
+    assert "a gap of 0.040 on the training rows, not a standard error below it" in near.shortfall
+    assert "0.0400 (true positive rate), not a standard error below max_gap 0.05" in str(near)
+
+
+def test_what_no_model_reaches_is_called_vacuous():
+    X, y, groups = make_sample(600)
+    model = FairBoostClassifier(max_gap=0.6, n_estimators=3).fit(X, y, sensitive_features=groups)
+    certificate = replace(model.certificate_, bound_error=0.2, constant_error=0.4)
+    assert "vacuous" not in str(certificate)
+    text = str(replace(certificate, bound_error=0.4))
+    assert "0.4000 (vacuous: a constant prediction has 0.4000)" in text

@@ -12,14 +12,19 @@ from fairproj.constraints import (
     AllOf,
     FunctionConstraint,
     Rate,
+    RateRatio,
+    Requirement,
     Statistic,
+    find_constraint,
     find_statistic,
+    limits_of,
     register_statistic,
     statistic_names,
 )
 from fairproj.data.cells import CellCounts, Cells
 from fairproj.data.checks import Groups
 
+DIFFERENCES = [name for name in statistic_names() if find_statistic(name).kind == "difference"]
 CELLS = Cells.of(
     np.array([-1.0, 1.0, -1.0, 1.0]),
     Groups(np.array([0, 0, 1, 1]), ["men", "women"]),
@@ -107,6 +112,10 @@ REFUSED = {
         Statistic("own", (RECALL, Rate("accuracy")), ""),
         "the rate 'accuracy' is known with another meaning, .*outcome='correct'",
     ),
+    "unknown kind": (
+        Statistic("own", (RECALL,), "", kind="quotient"),
+        "kind='quotient' is unknown; use 'difference' or 'ratio'",
+    ),
     "two rates of one name": (
         Statistic("own", (RECALL, Rate("fresh"), Rate("fresh", "positive")), ""),
         "the rate 'fresh' is known with another meaning, .*event='all'",
@@ -133,11 +142,127 @@ def test_equalized_odds_is_unknown_without_rows_of_either_label(label):
     assert np.isnan(STATISTICS["equalized_odds"].value(counts))
 
 
+# The selection ratio
+
+
+@pytest.mark.parametrize(
+    ("selected", "shortfall"),
+    [
+        ([5, 5], 0.0),
+        ([8, 10], 0.2),
+        ([10, 4, 8], 0.6),
+        ([0, 3], 1.0),
+        ([0, 0], 1.0),  # 0/0 does not meet the rule
+    ],
+)
+def test_the_selection_ratio_is_a_shortfall(selected, shortfall):
+    predicted = np.column_stack([np.zeros(len(selected)), selected])
+    counts = CellCounts(np.full(predicted.shape, 10.0), predicted)
+    assert STATISTICS["selection_ratio"].value(counts) == pytest.approx(shortfall, abs=1e-15)
+    counts.size[0] = counts.predicted[0] = 0  # a group without rows
+    assert np.isnan(STATISTICS["selection_ratio"].value(counts))
+
+
+def test_a_ratio_of_one_unknown_rate_is_unknown():
+    rates = np.array([[0.0, 0.4, np.nan], [0.0, 0.5, 0.5]])
+    np.testing.assert_allclose(Requirement(RATES["accuracy"], "ratio").gap(rates), [1, 0.2, np.nan])
+
+
+@pytest.mark.parametrize(
+    "ratio",
+    ["selection_ratio", RateRatio("selection_rate"), ["equal_opportunity", "selection_ratio"]],
+)
+def test_training_weights_have_no_ratio(ratio):
+    X, y, groups = make_sample(100)
+    with pytest.raises(ValueError, match=r"cannot limit the selection rate ratio .*'demographic_"):
+        FairProjClassifier(ratio).fit(X, y, sensitive_features=groups)
+
+
+# Requirements and their limits
+
+TPR, FPR = Requirement(RATES["true_positive_rate"]), Requirement(RATES["false_positive_rate"])
+SELECTED = Requirement(RATES["selection_rate"])
+RATIO = Requirement(RATES["selection_rate"], "ratio")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "requirements"),
+    [
+        ("selection_ratio", (RATIO,)),
+        (["false_positive_rate_parity", "equalized_odds"], (FPR, TPR)),
+        (("selection_ratio", constraints.demographic_parity, "selection_ratio"), (RATIO, SELECTED)),
+        (AllOf(["equalized_odds", constraints.selection_ratio]), (TPR, FPR, RATIO)),
+    ],
+)
+def test_requirements_are_distinct_and_in_order(constraint, requirements):
+    assert find_constraint(constraint).requirements() == requirements
+
+
+@pytest.mark.parametrize(
+    ("constraint", "max_gap", "limits"),
+    [
+        (None, 0.1, {}),
+        ("equal_opportunity", 0.1, {TPR: 0.1}),
+        ("equal_opportunity", [0.1], {TPR: 0.1}),
+        ("equalized_odds", 0, {TPR: 0, FPR: 0}),
+        ("equalized_odds", (0.1, 0.2), {TPR: 0.1, FPR: 0.2}),
+        (AllOf(["equalized_odds", "equal_opportunity"]), [0.1, 0.2], {TPR: 0.1, FPR: 0.2}),
+        (["equalized_odds", "selection_ratio"], np.float64(0.3), {TPR: 0.3, FPR: 0.3, RATIO: 0.3}),
+        (["equalized_odds", "selection_ratio"], [0.1, 0.2], {TPR: 0.1, FPR: 0.1, RATIO: 0.2}),
+        (["selection_ratio", "equalized_odds"], [0.2, [0.1, 1]], {RATIO: 0.2, TPR: 0.1, FPR: 1}),
+        (["equal_opportunity", "equalized_odds"], np.array([0.1, 0.2]), {TPR: 0.1, FPR: 0.2}),
+        (["equalized_odds", "equal_opportunity"], [0.2, 0.1], {TPR: 0.1, FPR: 0.2}),
+        (["equalized_odds"], [[0.2, 0.1]], {TPR: 0.2, FPR: 0.1}),
+    ],
+)
+def test_limits(constraint, max_gap, limits):
+    assert list(limits_of(constraint, max_gap).items()) == list(limits.items())
+
+
+BOTH = ["equal_opportunity", "equalized_odds"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "max_gap", "words"),
+    [
+        ("equal_opportunity", 5, "max_gap must be at most 1, got 5; 5 percentage points are 0.05"),
+        ("equal_opportunity", [0.1, 0.2], "max_gap must be one number; got 2 numbers"),
+        (
+            "equalized_odds",
+            [0.1] * 3,
+            "one for each of 'true positive rate', 'false positive rate'",
+        ),
+        (BOTH, "0.1", "max_gap must be a number or a sequence of numbers, got '0.1'"),
+        (BOTH, None, "max_gap must be a number or a sequence of numbers, got None"),
+        (BOTH, [0.1] * 3, "max_gap has 3 entries and constraints has 2; give one number, or one"),
+        (BOTH, [0.1, -0.1], r"max_gap\[1\] must be zero or more, got -0.1"),
+        (BOTH, [[0.1, 0.2], 0.1], r"max_gap\[0\] must be one number; got 2 numbers"),
+        (BOTH, [0.1, [0.1, np.nan]], r"max_gap\[1\] must be zero or more"),
+        (
+            ["parity", "equal_opportunity"],
+            0.1,
+            "constraints='parity' is unknown; use one of 'demogr",
+        ),
+        (
+            ["equal_opportunity", 3],
+            0.1,
+            "constraints=3 is unknown; use one of .*, a Constraint object",
+        ),
+        (np.ones((3, 1)), 0.1, "FairBoostClassifier needs a constraint by name .* got ndarray"),
+        ([0.0, 1.0], 0.1, "FairBoostClassifier needs a constraint by name .* got list"),
+        (FunctionConstraint(lambda group, label: 1.0), 0.1, "FunctionConstraint names none"),
+    ],
+)
+def test_limits_that_are_refused(constraint, max_gap, words):
+    with pytest.raises(ValueError, match=words):
+        limits_of(constraint, max_gap)
+
+
 # Many groups, and constraint objects
 
 
 @pytest.mark.parametrize("n_groups", [3, 5])
-@pytest.mark.parametrize("name", statistic_names())
+@pytest.mark.parametrize("name", DIFFERENCES)
 def test_many_groups_bound_the_largest_difference(name, n_groups):
     X, y, groups = make_sample(2000, n_groups=n_groups)
     model = FairProjClassifier(name, 0.03, n_estimators=5).fit(X, y, sensitive_features=groups)
@@ -166,6 +291,17 @@ def test_constraints_can_be_joined():
     model = FairProjClassifier(both, [0.02, 0.01]).fit(X, y, sensitive_features=groups)
     balance = np.abs(model.history_.by_constraint("balance"))
     assert (balance <= np.array([0.02, 0.01]) + 1e-9).all()
+    listed = FairProjClassifier(["demographic_parity", both.parts[1]], [0.02, 0.01])
+    listed.fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(listed.decision_function(X), model.decision_function(X))
+
+
+def test_a_list_of_numbers_is_an_array_of_features():
+    X, y, groups = make_sample(300)
+    side = np.where(groups == 1, 1.0, -1.0)
+    one = FairProjClassifier(side.tolist(), 0.01).fit(X, y, sensitive_features=groups)
+    two = FairProjClassifier("demographic_parity", 0.01).fit(X, y, sensitive_features=groups)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-12)
 
 
 def test_one_epsilon_each():

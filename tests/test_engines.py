@@ -14,8 +14,17 @@ from sklearn.utils import get_tags
 
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.data import sample as samples
 from fairproj.data.encoder import FeatureEncoder
-from fairproj.engines import Fitted, base, register_engine
+from fairproj.engines import (
+    Fitted,
+    LearnerSettings,
+    Saved,
+    Targets,
+    base,
+    find_engine,
+    register_engine,
+)
 from fairproj.engines.lightgbm.engine import TreeEngine
 
 X, Y, GROUPS = make_sample(2000)
@@ -78,25 +87,28 @@ class ColumnSignEngine:
 
     def _fitted(self, learner):
         held_out = None if self.held_out is None else learner.predict_h(self.held_out)
-        return Fitted(learner, learner.predict_h(self.X), held_out)
+        h = learner.predict_h(self.X)
+        return Fitted(learner, h, held_out, constant=isinstance(learner, Always))
 
-    def ensemble(self, learners, votes, link_scale):
+    def ensemble(self, learners, votes, link_scale, intercept=0.0):
         earlier = ([], []) if self.before is None else (self.before.learners, self.before.votes)
-        return ColumnSignEnsemble([*earlier[0], *learners], [*earlier[1], *votes], link_scale)
+        learners, votes = [*earlier[0], *learners], [*earlier[1], *votes]
+        return ColumnSignEnsemble(learners, votes, link_scale, intercept)
 
 
 class ColumnSignEnsemble:
     kind = "column signs"
     feature_importances = np.zeros(0)
 
-    def __init__(self, learners, votes, link_scale):
-        self.learners, self.votes, self.link_scale = learners, votes, link_scale
+    def __init__(self, learners, votes, link_scale, intercept):
+        self.learners, self.votes = learners, votes
+        self.link_scale, self.intercept = link_scale, intercept
 
     def margin(self, X, n_threads=1):
         return list(self.staged_margin(X))[-1]
 
     def staged_margin(self, X, n_threads=1):
-        margin = np.zeros(len(X))
+        margin = np.full(len(X), self.intercept)
         for learner, vote in zip(self.learners, self.votes, strict=True):
             margin = margin + vote * learner.predict_h(X)
             yield margin
@@ -132,9 +144,22 @@ def own_engine(monkeypatch):
     "make",
     [
         lambda **learner: FairProjClassifier(epsilon=0.05, n_estimators=12, **learner),
-        lambda **learner: FairBoostClassifier(max_gap=0.4, n_estimators=12, **learner),
         lambda **learner: FairBoostClassifier(
-            max_gap=0.4, n_estimators=12, validation_fraction=0.4, random_state=0, **learner
+            max_gap=0.4,
+            tree_step="first_order",
+            votes="discrete",
+            n_estimators=12,
+            validation_fraction=None,
+            **learner,
+        ),
+        lambda **learner: FairBoostClassifier(
+            max_gap=0.4,
+            tree_step="first_order",
+            votes="discrete",
+            n_estimators=12,
+            validation_fraction=0.4,
+            random_state=0,
+            **learner,
         ),
     ],
 )
@@ -205,6 +230,50 @@ def test_equally_good_features_stay_equal_whatever_the_order_of_the_rows(seed):
     np.testing.assert_allclose(margin(rng.permutation(200)), margin(in_order), atol=1e-9)
     repeated = margin(np.repeat(in_order, weight))
     np.testing.assert_allclose(margin(in_order, weight), repeated, atol=1e-9)
+
+
+def estimator_engine(votes, held_out=None, before=None):
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    settings = LearnerSettings(votes, estimator=tree, random_state=0)
+    sample = samples.make_sample(X, Y, None, None)
+    return find_engine("sklearn").bind(settings, sample, held_out, before)
+
+
+@pytest.mark.parametrize("votes", ["discrete", "confidence"])
+def test_the_intercept_of_scikit_learn_learners(votes):
+    held_out = samples.make_sample(X[:100] + 1, Y[:100], None, None)
+    engine = estimator_engine(votes, held_out)
+    fits = [engine.fit(Targets(-w * Y, w)) for w in np.full((2, len(Y)), 1 / len(Y))]
+    fits.append(engine.constant(-1.0))
+    assert [fit.constant for fit in fits] == [False, False, True]
+    model = engine.ensemble([fit.learner for fit in fits], [0.4, 0.3, 0.2], 1.0, 1.7)
+    stages = 1.7 + np.cumsum([0.4 * fits[0].h, 0.3 * fits[1].h, 0.2 * fits[2].h], axis=0)
+    np.testing.assert_allclose(list(model.staged_margin(X)), stages)
+    np.testing.assert_allclose(model.margin(X), stages[-1])
+    on_held_out = 1.7 + 0.4 * fits[0].held_out + 0.3 * fits[1].held_out - 0.2
+    np.testing.assert_allclose(model.margin(held_out.X), on_held_out)
+    saved = Saved(
+        votes=model.votes,
+        learner_votes=votes,
+        link_scale=1.0,
+        classes=np.array([-1, 1]),
+        n_features=X.shape[1],
+        categories={},
+        trusted=["sklearn.tree._tree.Tree"],
+        intercept=model.intercept,
+    )
+    again = find_engine("sklearn").from_payload(model.to_payload(), saved)
+    assert again.intercept == 1.7
+    np.testing.assert_array_equal(again.margin(X), model.margin(X))
+    later = estimator_engine(votes, before=model).ensemble([fits[0].learner], [0.1], 1.0, 0.5)
+    assert later.intercept == 1.7 + 0.5
+    np.testing.assert_allclose(later.margin(X), model.margin(X) + 0.5 + 0.1 * fits[0].h)
+
+
+def test_scikit_learn_learners_take_no_newton_steps():
+    words = r"estimator=DecisionTreeClassifier .* Newton steps; set tree_step='first_order'"
+    with pytest.raises(ValueError, match=words):
+        estimator_engine("newton")
 
 
 # Memory

@@ -29,7 +29,10 @@ def run(raw, matrix):
 
 
 def fit(X, y, groups=None, *, kind=FairProjClassifier, **parameters):
-    return kind(**{"n_estimators": 10} | parameters).fit(X, y, sensitive_features=groups)
+    usual = {"n_estimators": 10}
+    if kind is FairBoostClassifier:
+        usual["validation_fraction"] = None
+    return kind(**usual | parameters).fit(X, y, sensitive_features=groups)
 
 
 def mixed(n_rows=600, n_categories=5, seed=0):
@@ -77,14 +80,117 @@ def test_an_older_export_stays_if_writing_fails(model, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", [FairProjClassifier, FairBoostClassifier])
 @pytest.mark.parametrize("name", LOADERS)
-@pytest.mark.filterwarnings("ignore:no useful round")
+@pytest.mark.filterwarnings("ignore:no useful round", "ignore:the model says the same")
 def test_onnx_has_the_same_labels_on_the_data_sets(name, kind):
     data = LOADERS[name]()
-    model = fit(data.data, data.target, data.sensitive_features, kind=kind, n_estimators=50)
+    model = fit(data.data, data.target, data.sensitive_features, kind=kind, n_estimators=20)
     label, probabilities, margin = run(to_onnx(model), model.to_matrix(data.data))
     assert (label == model.predict(data.data)).all()
     np.testing.assert_allclose(probabilities, model.predict_proba(data.data), atol=1e-12)
     np.testing.assert_allclose(margin, model.decision_function(data.data), atol=1e-12)
+
+
+DECISIONS = {
+    "default": {},
+    "threshold": {"threshold": 0.3},
+    "first class": {"threshold": 0.3, "pos_label": -1},
+    "selection rate": {"selection_rate": 0.2},
+    "error rate": {"max_false_positive_rate": 0.1},
+    "exponential": {"loss": "exponential", "threshold": 0.7},
+    "plain": {"constraints": None},
+}
+
+
+@pytest.mark.parametrize("parameters", DECISIONS.values(), ids=DECISIONS)
+@pytest.mark.filterwarnings("ignore:no useful round", "ignore:the model says the same")
+def test_onnx_decides_where_the_model_does(parameters):
+    """The oracle is the probability that ONNX itself gives, at the threshold in its metadata."""
+    onnx = pytest.importorskip("onnx")
+    X, y, groups = mixed(1000)
+    model = fit(X, y, groups, kind=FairBoostClassifier, n_estimators=20, **parameters)
+    rows = mixed(1000, seed=3)[0]
+    raw = to_onnx(model)
+    label, probabilities, margin = run(raw, model.to_matrix(rows))
+    assert label.tolist() == model.predict(rows).tolist()
+    np.testing.assert_allclose(margin, model.decision_function(rows), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(probabilities, model.predict_proba(rows), rtol=0, atol=1e-12)
+    told = {
+        entry.key: json.loads(entry.value) for entry in onnx.load_from_string(raw).metadata_props
+    }
+    assert told["threshold"] == model.threshold_
+    assert told["positive_label"] == parameters.get("pos_label", 1)
+    positive = probabilities[:, int(told["positive_label"] == 1)]
+    near = np.abs(positive - told["threshold"]) < 1e-12
+    assert near.mean() < 0.05
+    decided = np.where(
+        positive > told["threshold"], told["positive_label"], -told["positive_label"]
+    )
+    assert (label == decided)[~near].all()
+    if model.threshold_ != 0.5:
+        assert ((probabilities[:, 1] > 0.5) != (label == 1)).any(), "the threshold must matter"
+
+
+def test_onnx_settles_ties_at_the_cut():
+    """A row whose margin is the cut is predicted as the first class."""
+    X, y, groups = mixed(1000)
+    model = fit(X, y, groups, kind=FairBoostClassifier, selection_rate=0.3, max_gap=1.0)
+    margin = model.decision_function(X)
+    cut = margin[margin > model._cut].min()
+    for shift, expected in ((0.0, 0), (0.9 * TIE, 0), (-0.9 * TIE, 0), (-1.1 * TIE, 1)):
+        model._cut = cut + shift
+        label, _, _ = run(to_onnx(model), model.to_matrix(X))
+        assert label.tolist() == model.predict(X).tolist()
+        assert set(label[margin == cut]) == {model.classes_[expected]}
+
+
+def biased():
+    """A model with a bias, and its rows."""
+    for seed in range(20):
+        X, y, groups = make_sample(800, seed=seed)
+        model = FairBoostClassifier(
+            max_gap=0.1, n_estimators=1, learning_rate=1.0, max_leaf_nodes=4, baseline=True
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y, sensitive_features=groups)
+        if model.history_.bias:
+            return model, X
+    raise AssertionError("no model has a bias")
+
+
+def test_a_bias_is_in_every_export_and_the_price_in_the_metadata():
+    onnx = pytest.importorskip("onnx")
+    model, X = biased()
+    booster = lgb.Booster(model_str=to_lightgbm(model))
+    logit = np.log(booster.predict(X) / (1 - booster.predict(X)))
+    tree = model.estimators_[0].decision_function(X) * model.estimator_weights_[0]
+    expected = tree + model._ensemble.intercept
+    np.testing.assert_allclose(booster.predict(X, raw_score=True), expected, atol=1e-12)
+    np.testing.assert_allclose(logit, expected, atol=1e-9)
+    raw = to_onnx(model)
+    label, _, margin = run(raw, X)
+    np.testing.assert_allclose(margin, expected, atol=1e-12)
+    assert (label == model.predict(X)).all()
+    told = {
+        entry.key: json.loads(entry.value) for entry in onnx.load_from_string(raw).metadata_props
+    }
+    assert told["bias"] == model.certificate_.bias != 0
+    assert told["price"] == model.price_.to_dict()
+
+
+@pytest.mark.parametrize("kind", [FairProjClassifier, FairBoostClassifier])
+def test_the_native_text_has_the_link_of_the_loss(kind):
+    X, y, groups = make_sample(800)
+    model = fit(X, y, groups, kind=kind)
+    text = to_lightgbm(model)
+    scale = 2 if kind is FairProjClassifier else 1
+    assert f"\nobjective=binary sigmoid:{scale}\n" in text
+    booster = lgb.Booster(model_str=text)
+    probability = booster.predict(model.to_matrix(X))
+    np.testing.assert_allclose(probability, model.predict_proba(X)[:, 1], rtol=0, atol=1e-12)
+    if kind is FairBoostClassifier:
+        margin = booster.predict(model.to_matrix(X), raw_score=True)
+        np.testing.assert_allclose(probability, 1 / (1 + np.exp(-margin)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_categories", [2, 33, 64, 70, 200])
@@ -194,6 +300,8 @@ def test_onnx_tells_columns_and_categories(model, tmp_path):
     properties = {entry.key: json.loads(entry.value) for entry in onnx.load(path).metadata_props}
     assert properties["columns"] == ["a", "b", "gaps", "kind"]
     assert properties["categories"] == {"kind": [f"k{code:03}" for code in range(5)]}
+    assert (properties["threshold"], properties["positive_label"]) == (0.5, 1)
+    assert (properties["bias"], properties["price"]) == (0.0, None)
 
 
 def test_a_loaded_model_has_the_same_exports(model, tmp_path):
@@ -205,8 +313,10 @@ def test_a_loaded_model_has_the_same_exports(model, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:LightGBM binary classifier")
-def test_shap_explains_the_margin(model, tmp_path):
+@pytest.mark.parametrize("kind", [FairProjClassifier, FairBoostClassifier])
+def test_shap_explains_the_margin(kind, tmp_path):
     """Categories and missing values included; for the booster of a loaded model too."""
+    model = fit(*mixed(), kind=kind, max_depth=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # at import, about other libraries
         shap = pytest.importorskip("shap")

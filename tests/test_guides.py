@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 
 import oracles
 from conftest import make_sample
@@ -51,8 +52,15 @@ def test_add_an_engine(guide):
     # FairBoost with the same engine, watching rows that are held out.
     X, y, groups = make_sample(1500)
     boosted = FairBoostClassifier(
-        max_gap=0.5, engine="nearest_mean", validation_fraction=0.3, random_state=0
-    ).fit(X, y, sensitive_features=groups)
+        max_gap=0.5,
+        tree_step="first_order",
+        engine="nearest_mean",
+        validation_fraction=0.3,
+        random_state=0,
+    )
+    with pytest.raises(ValueError, match="set tree_step='first_order'"):
+        clone(boosted).set_params(tree_step="newton").fit(X, y, sensitive_features=groups)
+    boosted.fit(X, y, sensitive_features=groups)
     assert boosted.certificate_.holds
     assert boosted.certificate_.watched_on == "held-out rows"
     stages = list(boosted.staged_decision_function(X))
@@ -82,54 +90,33 @@ def test_add_a_constraint(guide):
 def test_add_a_loss(guide):
     names = guide("add-a-loss.md")
     data, model = names["data"], names["model"]
-    assert model.certificate_.bound_loss is None
-    assert model.certificate_.met
-    assert model.score(data.data, data.target) > 0.72
+    certificate = model.certificate_
+    assert certificate.bound_cost_loss is None
+    assert certificate.holds
+    assert certificate.met
+    assert model.score(data.data, data.target) > 0.75
     # The recorded loss is that of the margins.
     y = np.where(data.target == model.classes_[1], 1, -1)
     margin = model.decision_function(data.data)
-    recorded = np.exp(model.history_[model.history_.n_kept - 1].log_loss)
-    assert np.mean(np.maximum(1 - y * margin, 1e-12) ** 2) == pytest.approx(recorded, rel=1e-9)
+    loss = np.mean(np.maximum(1 - y * (margin - certificate.bias), 0) ** 2)
+    assert certificate.loss == pytest.approx(loss, rel=1e-9)
     assert np.allclose(model.predict_proba(data.data)[:, 1], expit(2 * margin))
-    # The gap binds, so the closed loop works on this loss too, and the model can be saved.
-    assert model.history_.columns["tilt_cost"].any()
+    # The gap binds, so costs move with this loss too, and the model can be saved.
+    assert model.history_.columns["cost_change"].any()
     model.save("squared-hinge.fairproj")
     again = load("squared-hinge.fairproj")
     np.testing.assert_array_equal(again.decision_function(data.data), margin)
-    assert again.certificate_ == model.certificate_
+    assert again.certificate_ == certificate
 
 
-class TwoWorkers:
-    """The sums of two workers that hold the same rows."""
-
-    def sum(self, values):
-        return 2 * values
-
-    def max(self, values):
-        return values
-
-
-def test_the_loss_of_the_guide_adds_up_over_workers(guide):
-    squared_hinge = guide("add-a-loss.md")["SquaredHingeLoss"]
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(60) < 0.4, 1.0, -1.0)
-    weight, index, h = rng.uniform(0.5, 2, 60), rng.integers(0, 4, 60), rng.uniform(-1, 1, 60)
-    one, two = (
-        squared_hinge(y, weight, index, 4, reduction=reduction)
-        for reduction in (None, TwoWorkers())
-    )
-    mass = np.full(4, 0.25)
-    for _ in range(3):
-        steps = []
-        for loss in (one, two):
-            errors = loss.errors(h)
-            steps.append(loss.step(errors, mass))
-            loss.add(steps[-1])
-        np.testing.assert_allclose(steps[1], steps[0], rtol=1e-12)
-        np.testing.assert_allclose(two.log_mass, one.log_mass, rtol=1e-12)
-        np.testing.assert_allclose(two.log_loss, one.log_loss, rtol=1e-12)
-        np.testing.assert_allclose(two.train_error(), one.train_error(), atol=1e-12)
-        assert two.majority() == one.majority()
+def test_the_derivatives_of_the_guides_loss(guide):
+    loss = guide("add-a-loss.md")["SquaredHingeLoss"]()
+    m, step = np.linspace(-3, 3, 98), 1e-6
+    slope = -(loss.value(m + step) - loss.value(m - step)) / (2 * step)
+    np.testing.assert_allclose(loss.slope(m), slope, atol=1e-5)
+    np.testing.assert_allclose(loss.value_and_slope(m), [loss.value(m), loss.slope(m)])
+    bend = -(loss.slope(m + step) - loss.slope(m - step)) / (2 * step)
+    np.testing.assert_allclose(loss.curvature(m, loss.slope(m)), bend, atol=1e-5)
 
 
 def test_fairboost(guide, capsys):

@@ -78,20 +78,23 @@ def test_plot_of_the_dynamics_of_fairboost(constraints):
     import matplotlib.pyplot as plt
 
     X, y, groups = make_sample(400)
-    model = FairBoostClassifier(constraints, 0.1, n_estimators=40)
+    model = FairBoostClassifier(constraints, 0.1, n_estimators=40, validation_fraction=None)
     model.fit(X, y, sensitive_features=groups)
     axes = plot_dynamics(model)
     assert [ax.get_title() for ax in axes] == [
-        "Training loss",
+        "Loss",
         "Edge of the learner",
         "Gap of the predictions",
-        "Tilt of the groups",
+        "Multipliers of the costs",
     ]
     history = model.history_
     for line, gaps in zip(axes[2].lines, history.by_event().T, strict=False):
         np.testing.assert_array_equal(line.get_ydata(), gaps)
     named = [text.get_text() for text in axes[2].get_legend().get_texts()]
     assert named == [*history.events, "max_gap 0.1"]
+    np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), history.columns["loss"])
+    for line, values in zip(axes[3].lines, history.by_group("multipliers").T, strict=False):
+        np.testing.assert_array_equal(line.get_ydata(), values)
     assert axes[0].lines[-1].get_xdata()[0] == history.n_kept
     plt.close("all")
 

@@ -19,6 +19,7 @@ from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
 from fairproj.inference import exact_interval, gap_upper_bound
 from fairproj.inference.differences import Pair, difference_bound
+from fairproj.inference.ratios import shortfall_bound, shortfall_low
 from fairproj.metrics import cell_counts
 
 
@@ -145,6 +146,55 @@ def test_bounds_of_gaps_are_those_of_pairs():
         assert low > 0
         found = gaps.loc[name, "low"], gaps.loc[name, "high"]
         assert found == pytest.approx((low, high), abs=1e-6)
+
+
+def test_the_bounds_of_a_ratio_cover_with_a_negative_control():
+    """Three groups of different size; the textbook's interval of log(p_a / p_b) is the control."""
+    rng = np.random.default_rng(0)
+    rates, sizes = np.array([0.08, 0.1, 0.1]), np.array([60, 40, 80])
+    true, repetitions = 1 - 0.8, 2000
+    above, below, control = 0, 0, 0
+    for _ in range(repetitions):
+        hits = rng.binomial(sizes, rates).astype(float)
+        above += shortfall_bound(hits, sizes, 0.9) >= true
+        below += shortfall_low(hits, sizes, 0.9) <= true
+        low, high = np.argmin(hits / sizes), np.argmax(hits / sizes)
+        seen = np.maximum(hits, 0.5)
+        error = np.sqrt(sum(1 / seen[i] - 1 / sizes[i] for i in (low, high)))
+        ratio = seen[low] / sizes[low] * sizes[high] / seen[high]
+        control += 1 - ratio * np.exp(1.2816 * error) <= true
+    assert above >= 0.9 * repetitions
+    assert below >= 0.9 * repetitions
+    assert control < 0.88 * repetitions, "the control should fail, or the test shows nothing"
+
+
+def test_the_bounds_of_a_ratio_are_those_of_its_rates():
+    """Above, two limits share the error; below, the intervals of all groups do."""
+    hits, sizes = np.array([30.0, 60.0, 85.0]), np.array([100.0, 120.0, 110.0])
+    limits = [stats.binomtest(int(x), int(n)) for x, n in zip(hits, sizes, strict=True)]
+    one, two = 2 * np.sqrt(0.95) - 1, 0.95 ** (1 / 3)  # as two-sided confidences
+    upper = 1 - limits[0].proportion_ci(one).low / limits[2].proportion_ci(one).high
+    lower = 1 - limits[0].proportion_ci(two).high / limits[2].proportion_ci(two).low
+    assert shortfall_bound(hits, sizes, 0.95) == pytest.approx(upper, rel=1e-9)
+    assert shortfall_low(hits, sizes, 0.95) == pytest.approx(lower, rel=1e-9)
+    assert 0 < lower < 1 - 0.3 / (85 / 110) < upper < 1
+    assert shortfall_bound(np.append(hits, 0), np.append(sizes, 0), 0.95) == 1
+    assert shortfall_low(np.zeros(2), np.array([50.0, 60.0]), 0.95) == 0
+
+
+def test_the_selection_ratio_is_printed_as_a_ratio():
+    y, groups = np.tile([0, 1], 400), np.repeat(["a", "b"], 400)
+    predicted = np.repeat([1, 0, 1, 0], [320, 80, 240, 160])
+    report = report_of(y, predicted, groups)
+    row = report.gaps.set_index("gap").loc["selection_ratio"]
+    assert (row["kind"], row["highest"], row["lowest"]) == ("ratio", "a", "b")
+    assert row["estimate"] == pytest.approx(0.25)
+    counts, _ = cell_counts(y, predicted, groups)
+    assert row["high"] == pytest.approx(gap_upper_bound(counts, "selection_ratio", 0.975))
+    assert f"ratio 0.750 [{1 - row['high']:.3f}, {1 - row['low']:.3f}]" in str(report)
+    assert 0.5 < 1 - row["high"] < 0.75 < 1 - row["low"] < 1
+    nobody = report_of(y, np.zeros(800, int), groups).gaps.set_index("gap").loc["selection_ratio"]
+    assert (nobody["estimate"], nobody["low"], nobody["high"]) == (1, 0, 1)
 
 
 def test_the_models_own_positive_label():
@@ -323,3 +373,5 @@ def test_the_price_of_validity():
     gaps = report_of(y, predicted, groups).gaps.set_index("gap")
     textbook = 1.96 * np.sqrt(2 * 0.25 / 1000)
     assert gaps.loc["equal_opportunity", "high"] / textbook == pytest.approx(1.05, abs=0.01)
+    textbook = 1 - np.exp(-1.96 * np.sqrt(2 * (1 / 500 - 1 / 1000)))  # of the logarithm
+    assert gaps.loc["selection_ratio", "high"] / textbook == pytest.approx(1.6, abs=0.05)

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 from fairproj import FairProjClassifier, metrics
 from fairproj.constraints import RATES, STATISTICS, statistic_names
@@ -28,12 +29,17 @@ def frame_difference(metric):
     return difference
 
 
+def ratio_shortfall(y, predicted, **parameters):
+    return 1 - fairlearn.demographic_parity_ratio(y, predicted, **parameters)
+
+
 PAIRS = {
     metrics.demographic_parity_difference: fairlearn.demographic_parity_difference,
     metrics.equal_opportunity_difference: fairlearn.equal_opportunity_difference,
     metrics.equalized_odds_difference: fairlearn.equalized_odds_difference,
     metrics.false_positive_rate_difference: frame_difference(fairlearn.false_positive_rate),
     metrics.accuracy_difference: frame_difference(accuracy_score),
+    metrics.selection_ratio_shortfall: ratio_shortfall,
 }
 BY_NAME = {
     "demographic_parity": metrics.demographic_parity_difference,
@@ -41,6 +47,7 @@ BY_NAME = {
     "false_positive_rate_parity": metrics.false_positive_rate_difference,
     "equalized_odds": metrics.equalized_odds_difference,
     "accuracy_parity": metrics.accuracy_difference,
+    "selection_ratio": metrics.selection_ratio_shortfall,
 }
 FAIRLEARN_RATES = {
     "selection_rate": fairlearn.selection_rate,
@@ -202,3 +209,144 @@ def test_a_gap_scorer_knows_the_estimators_positive_label():
         metrics.make_gap_scorer("equal_opportunity", "g", pos_label=1)(model, frame, y)
         == (by_label[1])
     )
+
+
+def test_nobody_selected_does_not_meet_the_four_fifths_rule():
+    y, groups = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    assert metrics.selection_ratio_shortfall(y, np.zeros(4, int), sensitive_features=groups) == 1
+
+
+# Curves over thresholds
+
+
+def slow_curve(y, score, groups, weight, statistic, thresholds):
+    """One full pass over the rows for each threshold."""
+    rows = []
+    for threshold in thresholds:
+        predicted = (score > threshold).astype(int)
+        given = {"sensitive_features": groups, "sample_weight": weight}
+        gap = metrics.gap_difference(y, predicted, statistic=statistic, **given)
+        rates = metrics.group_rates(y, predicted, **given)
+        rows.append(
+            {
+                "threshold": threshold,
+                "gap": gap,
+                "accuracy": accuracy_score(y, predicted, sample_weight=weight),
+                "balanced_accuracy": balanced_accuracy_score(y, predicted, sample_weight=weight),
+                "selection_rate": np.average(predicted, weights=weight),
+            }
+            | {
+                f"{rate.name}[{group}]": rates.loc[group, rate.name]
+                for rate in STATISTICS[statistic].rates
+                for group in rates.index
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("decimals", [1, 8])  # with many ties, or none
+def test_gap_curves_are_those_of_a_slow_loop(statistic, weighted, decimals):
+    y, _, groups, weight = (part[:50] for part in random_predictions(5, 3))
+    weight = weight if weighted else None
+    score = np.random.default_rng(0).normal(y + 0.3 * groups).round(decimals)
+    asked = {"sensitive_features": groups, "sample_weight": weight, "statistic": statistic}
+    curve = metrics.gap_curve(y, score, **asked)
+    expected = slow_curve(y, score, groups, weight, statistic, np.unique(score))
+    pd.testing.assert_frame_equal(curve, expected, rtol=1e-12, atol=1e-12)
+    thresholds = [3.0, -np.inf, score[7], 0.0, 0.0]
+    curve = metrics.gap_curve(y, score, thresholds=thresholds, **asked)
+    expected = slow_curve(y, score, groups, weight, statistic, np.unique(thresholds))
+    pd.testing.assert_frame_equal(curve, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_curve_has_at_most_200_thresholds_by_default():
+    rng = np.random.default_rng(1)
+    y, groups, score = (
+        rng.integers(0, 2, 5000),
+        rng.integers(0, 2, 5000),
+        rng.exponential(size=5000),
+    )
+    curve = metrics.gap_curve(y, score, sensitive_features=groups)
+    assert len(curve) == 200
+    assert set(curve["threshold"]) <= set(score)
+    np.testing.assert_allclose(np.diff(curve["selection_rate"]), -1 / 199, atol=3e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"y_score": np.ones((4, 2))}, r"y_score has shape \(4, 2\); it must hold one number for"),
+        ({"y_score": [0, 1, np.nan, 1]}, "y_score has 1 missing or infinite entries"),
+        ({"thresholds": 0.5}, "thresholds must be a sequence of numbers, got 0.5"),
+        ({"thresholds": []}, r"thresholds must be a sequence of numbers, got \[\]"),
+        ({"sensitive_features": [0, 0, 1, 1]}, "group '0' has no rows for its true positive rate"),
+        ({"statistic": "parity"}, "statistic='parity' is unknown"),
+    ],
+)
+def test_curves_that_are_refused(arguments, sentence):
+    usual = {"y_score": [0.1, 0.2, 0.3, 0.4], "sensitive_features": [0, 1, 0, 1]}
+    with pytest.raises(ValueError, match=sentence):
+        metrics.gap_curve([0, 0, 1, 1], **(usual | arguments))
+
+
+# Calibration
+
+
+@pytest.mark.parametrize("decimals", [2, 12])  # with ties, or without
+@pytest.mark.parametrize("n_bins", [1, 5, 10])
+def test_calibration_error_is_that_of_sklearns_curve(decimals, n_bins):
+    rng = np.random.default_rng(2)
+    prob = rng.beta(2, 3, 1000).round(decimals)
+    y, groups = rng.random(1000) < prob**1.5, np.repeat(["a", "b"], [700, 300])
+    errors = metrics.calibration_error(y, prob, sensitive_features=groups, n_bins=n_bins)
+    assert list(errors.index) == ["overall", "a", "b"]
+    for name, rows in {"overall": groups != "", "a": groups == "a", "b": groups == "b"}.items():
+        observed, mean = calibration_curve(y[rows], prob[rows], n_bins=n_bins, strategy="quantile")
+        edges = np.percentile(prob[rows], np.linspace(0, 100, n_bins + 1))
+        counts = np.bincount(np.searchsorted(edges[1:-1], prob[rows]), minlength=n_bins)
+        expected = np.average(np.abs(observed - mean), weights=counts[counts > 0])
+        assert errors.loc[name, "ece"] == pytest.approx(expected, rel=1e-12)
+        assert errors.loc[name, "mean_probability"] == pytest.approx(prob[rows].mean())
+        assert errors.loc[name, "observed_rate"] == pytest.approx(y[rows].mean())
+        assert errors.loc[name, "count"] == rows.sum()
+
+
+def test_a_weight_counts_as_so_many_rows():
+    rng = np.random.default_rng(3)
+    prob, weight = rng.random(200), rng.integers(0, 4, 200)
+    y = np.where(rng.random(200) < prob, "no", "yes")
+    weighted = metrics.calibration_error(y, 1 - prob, sample_weight=weight)
+    repeated = metrics.calibration_error(np.repeat(y, weight), np.repeat(1 - prob, weight))
+    pd.testing.assert_frame_equal(weighted.drop(columns="count"), repeated.drop(columns="count"))
+    other = metrics.calibration_error(y, prob, sample_weight=weight, pos_label="no")
+    assert other.loc["overall", "observed_rate"] == pytest.approx(
+        1 - weighted.loc["overall", "observed_rate"]
+    )
+
+
+def test_calibration_of_a_group_without_weight_is_unknown():
+    errors = metrics.calibration_error(
+        [0, 1, 0, 1],
+        [0.5, 1.0, 0.0, 0.3],
+        sensitive_features=["a", "a", "overall", "overall"],
+        sample_weight=[1, 1, 0, 0],
+        n_bins=2,
+    )
+    assert errors["ece"].iloc[:2].tolist() == [0.25, 0.25]
+    assert errors.iloc[2].isna().tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"y_prob": [0.1, 1.2]}, "y_prob holds 1.2; probabilities must lie between 0 and 1"),
+        ({"y_prob": [0.1]}, r"y_prob has shape \(1,\); it must hold one number for each of the 2"),
+        ({"n_bins": 0}, "n_bins must be a whole number from 1 on, got 0"),
+        ({"n_bins": 2.5}, "n_bins must be a whole number from 1 on, got 2.5"),
+    ],
+)
+def test_calibration_that_is_refused(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        metrics.calibration_error([0, 1], **({"y_prob": [0.1, 0.8]} | arguments))

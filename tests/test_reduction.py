@@ -6,16 +6,23 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from fairproj.boosting.finish import Run, finish_closed_loop, finish_projection
+from fairproj.boosting.finish import Run, finish_projection, finish_signed_costs
 from fairproj.boosting.loop import boost
-from fairproj.boosting.losses import ExponentialLoss
+from fairproj.boosting.losses import find_loss
 from fairproj.boosting.moments import make_moments
-from fairproj.boosting.monitor import HeldOutRows, TrainingRows, watched_rates
-from fairproj.boosting.policies import ClosedLoop, ProjectedWeights
+from fairproj.boosting.monitor import Monitor
+from fairproj.boosting.multipliers import Multipliers
+from fairproj.boosting.operating_point import Threshold, error_rate_limit
+from fairproj.boosting.projected import ProjectedWeights
+from fairproj.boosting.projection import Projector
 from fairproj.boosting.record import StopReason
-from fairproj.data.cells import Cells
+from fairproj.boosting.requirements import find_requirements
+from fairproj.boosting.rows import ScoredRows
+from fairproj.boosting.signed_costs import SignedCosts
+from fairproj.boosting.weights import ExponentialWeights
 from fairproj.data.checks import Groups
 from fairproj.data.reduction import LocalReduction
+from fairproj.data.sample import Sample
 from fairproj.engines import Fitted
 
 CLASSES = np.array([-1, 1])
@@ -61,27 +68,40 @@ def in_workers(work, shares):
 class ListedStumps:
     """An engine that chooses among fixed stumps by their edge over all rows."""
 
-    def __init__(self, X, X_held_out, stumps, reduction, *, confidence):
-        self._h = [stump_h(X, stump, confidence) for stump in stumps]
-        self._held_out = [stump_h(X_held_out, stump, confidence) for stump in stumps]
-        self._stumps, self._reduction = stumps, reduction
+    def __init__(self, X, X_held_out, stumps, reduction, votes):
+        self._h = [stump_h(X, stump, votes) for stump in stumps]
+        self._held_out = [stump_h(X_held_out, stump, votes) for stump in stumps]
+        self._stumps, self._reduction, self._votes = stumps, reduction, votes
 
     def fit(self, targets):
         edges = np.array([-(targets.gradient * h).sum() for h in self._h])
         best = int(np.argmax(self._reduction.sum(edges)))
-        return Fitted(self._stumps[best], self._h[best], self._held_out[best])
+        both = self._h[best], self._held_out[best]
+        if self._votes == "newton":
+            both = self._newton_steps(targets, *both)
+        return Fitted(self._stumps[best], *both)
+
+    def _newton_steps(self, targets, h, held_out):
+        """-gradient / Hessian of each side of a stump."""
+        sums = [
+            [part[h == side].sum() for part in (targets.gradient, targets.hessian)]
+            for side in (-1, 1)
+        ]
+        sums = self._reduction.sum(np.array(sums))
+        steps = np.clip(-sums[:, 0] / sums[:, 1], -targets.max_step, targets.max_step)
+        return tuple(np.where(part > 0, steps[1], steps[0]) for part in (h, held_out))
 
     def constant(self, h):
         return Fitted(h, np.full(self._h[0].shape, h), np.full(self._held_out[0].shape, h))
 
-    def ensemble(self, learners, votes, link_scale):
+    def ensemble(self, learners, votes, link_scale, intercept=0.0):
         return list(zip(learners, votes, strict=True))
 
 
-def stump_h(X, stump, confidence):
+def stump_h(X, stump, votes):
     column, cut, sign = stump
     h = sign * np.where(X[:, column] > cut, 1, -1)
-    return h * (0.3 + 0.1 * column) if confidence else h.astype(np.int8)
+    return h * (0.3 + 0.1 * column) if votes == "confidence" else h.astype(np.int8)
 
 
 STUMPS = [(c, t, s) for c in range(4) for t in np.linspace(-1.05, 1.15, 9) for s in (1, -1)]
@@ -98,42 +118,75 @@ def make_rows(n_rows, seed, *, empty_cell):
     return X, y, groups, rng.uniform(0.2, 2, n_rows)
 
 
-def train(share, reduction, *, method, constraint, confidence=False, stumps=STUMPS, data):
-    """A run on some training rows and some rows held out: learners, history and certificate."""
-    (X, y, groups, weight), (X2, y2, groups2, weight2) = (
-        tuple(part[rows] for part in parts) for parts, rows in zip(data, share, strict=True)
-    )
+def train(share, reduction, *, run, data, **settings):
+    """``run`` on some training rows and some rows held out: learners, history, certificate."""
     values = [f"g{g}" for g in range(N_GROUPS)]
-    cells = Cells.of(y, Groups(groups, values), CLASSES, reduction=reduction)
-    paper = method == "projection"
-    moments = make_moments(constraint if paper else None, cells)
-    loss = ExponentialLoss(
-        y,
-        weight,
+    samples = []
+    for parts, rows in zip(data, share, strict=True):
+        X, y, groups, weight = (part[rows] for part in parts)
+        groups = Groups(groups, values)
+        samples.append(Sample(X, y, CLASSES, weight, groups, 1, reduction=reduction))
+    return run(*samples, **settings)
+
+
+def collect(engine, objective, link_scale, limits):
+    steps, reason = drain(boost(engine, objective, n_rounds=20, learning_rate=0.7))
+    learners, records = ([step[i] for step in steps] for i in (0, 1))
+    return Run(engine, link_scale, learners, records, reason, 0.7, limits)
+
+
+def projection(training, held_out, constraint, votes, stumps=STUMPS):
+    moments = make_moments(constraint, training.cells)
+    weights = ExponentialWeights(
+        training.y,
+        training.weight,
         moments.index,
         len(moments.features),
-        discrete=not confidence,
-        reduction=reduction,
+        discrete=votes == "discrete",
+        reduction=training.reduction,
     )
-    engine = ListedStumps(X, X2, stumps, reduction, confidence=confidence)
-    watched = watched_rates(constraint, cells)
-    if paper:
-        limits = np.full(moments.features.shape[1], 0.05)
-        policy = ProjectedWeights(moments.features, limits)
-    else:
-        limits = np.full(len(watched.rates), 0.03)
-        monitor = TrainingRows(cells, weight)
-        if method == "held-out rows":
-            others = Cells.of(y2, Groups(groups2, values), CLASSES, reduction=reduction)
-            monitor = HeldOutRows(y2, weight2, others)
-        policy = ClosedLoop(watched, limits, monitor, step=2.0, decay=0.5)
-    rounds = boost(engine, loss, policy, n_rounds=30, learning_rate=0.7)
-    steps, reason = drain(rounds)
-    learners, records = ([step[i] for step in steps] for i in (0, 1))
-    run = Run(engine, loss, learners, records, reason, 0.7, limits)
-    if paper:
-        return finish_projection(run, moments.names)
-    return finish_closed_loop(run, watched, monitor)
+    limits = np.full(moments.features.shape[1], 0.05)
+    engine = ListedStumps(training.X, held_out.X, stumps, training.reduction, votes)
+    objective = ProjectedWeights(weights, Projector(moments.features, limits))
+    run = collect(engine, objective, weights.link_scale, limits)
+    return finish_projection(run, moments.names, weights.train_error())
+
+
+def signed_costs(
+    training, held_out, constraint, votes, loss, watch="training", point="cut", stumps=STUMPS
+):
+    loss, newton = find_loss(loss), votes == "newton"
+    rows = ScoredRows(training, loss, keep_slopes=True)
+    watched = rows if watch == "training" else ScoredRows(held_out, loss)
+    required = find_requirements(constraint, 0.03, training.cells)
+    class_cost = np.tile([0.8, 1.3], N_GROUPS)
+    class_cost = class_cost / (class_cost @ rows.size)
+    cells = training.cells
+    where = {
+        "cut": Threshold(0.5, loss.link_scale, cells),
+        "limit": error_rate_limit(0.1, cells, positive=False),
+    }[point]
+    unit = float(loss.value(np.zeros(1))[0])
+    monitor = Monitor(watched, watch, required, where, class_cost, unit=unit, spare=True)
+    objective = SignedCosts(
+        rows,
+        monitor,
+        loss,
+        class_cost,
+        newton=newton,
+        discrete=votes == "discrete",
+        multipliers=Multipliers(required.kinds, N_GROUPS),
+    )
+    engine = ListedStumps(training.X, held_out.X, stumps, training.reduction, votes)
+    return finish_signed_costs(
+        collect(engine, objective, loss.link_scale, required.limits),
+        monitor,
+        loss,
+        newton=newton,
+        intercept=objective.intercept,
+        constant_error=0.5,
+        choose_best=False,
+    )
 
 
 def drain(rounds):
@@ -179,41 +232,85 @@ def check_same(alone, outcome):
         assert name == "mean_fairness_cost" or getattr(outcome.certificate, name) == same, name
 
 
-@pytest.mark.parametrize("how", ["halves", "one row", "no row"])
-@pytest.mark.parametrize("confidence", [False, True], ids=["discrete", "confidence"])
-@pytest.mark.parametrize("constraint", ["equalized_odds", "demographic_parity", "accuracy_parity"])
-@pytest.mark.parametrize("method", ["projection", "training rows", "held-out rows"])
-def test_two_workers_compute_what_one_does(method, constraint, confidence, how):
-    empty_cell = constraint != "equalized_odds"  # which needs every cell
-    data = (
-        make_rows(900, 0, empty_cell=empty_cell),
-        make_rows(700, 1, empty_cell=empty_cell),
-    )
-    settings = {"method": method, "constraint": constraint, "confidence": confidence, "data": data}
-    everything = (np.arange(900), np.arange(700))
-    alone = train(everything, LocalReduction(), **settings)
+def check_workers(data, how, **settings):
+    everything = tuple(np.arange(len(parts[1])) for parts in data)
+    alone = train(everything, LocalReduction(), data=data, **settings)
     assert len(alone.history) >= 10
-    if method == "projection":
-        assert alone.certificate.projected_rounds >= 10
-    else:
-        assert np.abs(alone.history.by_group("tilt")).max() > 0.1
-    workers = in_workers(lambda *part: train(*part, **settings), shares_of(data, how))
-    for outcome in workers:
+    for outcome in in_workers(
+        lambda *part: train(*part, data=data, **settings), shares_of(data, how)
+    ):
         check_same(alone, outcome)
+    return alone
 
 
-@pytest.mark.parametrize("method", ["projection", "training rows"])
-def test_the_majority_is_that_of_all_rows(method):
+def rows_for(constraint):
+    empty_cell = constraint != "equalized_odds"  # which needs every cell
+    return make_rows(500, 0, empty_cell=empty_cell), make_rows(400, 1, empty_cell=empty_cell)
+
+
+SPLITS = pytest.mark.parametrize("how", ["halves", "one row", "no row"])
+
+
+@SPLITS
+@pytest.mark.parametrize("votes", ["discrete", "confidence"])
+@pytest.mark.parametrize("constraint", ["equalized_odds", "demographic_parity", "accuracy_parity"])
+def test_two_workers_project_as_one_does(constraint, votes, how):
+    data = rows_for(constraint)
+    alone = check_workers(data, how, run=projection, constraint=constraint, votes=votes)
+    assert alone.certificate.projected_rounds >= 10
+
+
+LEARNERS = [
+    ("exponential", "discrete"),
+    ("exponential", "confidence"),
+    ("logistic", "confidence"),
+    ("logistic", "newton"),
+]
+
+
+@SPLITS
+@pytest.mark.parametrize(("loss", "votes"), LEARNERS)
+@pytest.mark.parametrize(
+    ("watch", "constraint"),
+    [
+        ("training", "equalized_odds"),
+        ("held out", "demographic_parity"),
+        ("held out", "selection_ratio"),
+    ],
+)
+def test_two_workers_move_costs_as_one_does(watch, constraint, loss, votes, how):
+    settings = {"constraint": constraint, "loss": loss, "votes": votes, "watch": watch}
+    alone = check_workers(rows_for(constraint), how, run=signed_costs, **settings)
+    assert np.abs(alone.history.by_group("multipliers")).max() > 0.05
+    assert alone.certificate.holds
+
+
+@SPLITS
+def test_two_workers_limit_a_rate_and_flip_labels_as_one_does(how):
+    data = rows_for("demographic_parity")
+    settings = {"constraint": "demographic_parity", "loss": "logistic", "votes": "newton"}
+    alone = check_workers(data, how, run=signed_costs, point="limit", **settings)
+    assert alone.history.columns["limit_multiplier"].max() > 0
+    strong = data[0][0], data[0][1], data[0][2], np.where(data[0][2] == 1, 0.05, data[0][3])
+    alone = check_workers((strong, data[1]), how, run=signed_costs, **settings)
+    assert alone.history.columns["flipped"].any()
+
+
+@pytest.mark.parametrize("run", [projection, signed_costs])
+def test_the_majority_is_that_of_all_rows(run):
     """The only stump is worse than chance; each worker has another majority."""
     X, y, groups, weight = make_rows(900, 0, empty_cell=False)
     X[:, 0] = -y
     data = (X, y, groups, weight), (X, y, groups, weight)
     settings = {
-        "method": method,
+        "run": run,
         "constraint": "equalized_odds",
+        "votes": "discrete",
         "stumps": [(0, 0.0, 1)],
         "data": data,
     }
+    if run is signed_costs:
+        settings["loss"] = "exponential"
     everything = (np.arange(900), np.arange(900))
     alone = train(everything, LocalReduction(), **settings)
     mostly_negative = (y < 0) | (np.arange(900) % 10 == 0)

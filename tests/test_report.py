@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier
 from fairproj.constraints import AllOf, FunctionConstraint, equalized_odds, statistic_names
 from fairproj.datasets import load_german
+from fairproj.metrics import gap_curve
 from fairproj.report import (
     METHODS,
     Source,
@@ -24,6 +25,7 @@ from fairproj.report import (
     summarize_predictions,
     write_report,
 )
+from fairproj.report.plots import plot_gap_curve
 from fairproj.selection import GapSearchCV, fairness_frontier
 
 DATA = load_german()
@@ -162,7 +164,7 @@ def test_crossed_groups_have_distinct_names():
     assert [row["rows"] for row in content["data"]["groups"]] == [60, 60]
 
 
-@pytest.mark.filterwarnings("ignore:no (useful )?round", "ignore:some groups have fewer")
+@pytest.mark.filterwarnings("ignore:the model says the same", "ignore:some groups have fewer")
 @pytest.mark.parametrize("constraint", ["equal_opportunity", None])
 def test_the_certificate_in_words_hides_no_shortfall(constraint):
     rng = np.random.default_rng(0)
@@ -176,7 +178,9 @@ def test_the_certificate_in_words_hides_no_shortfall(constraint):
         assert "nothing was compared" in words[0]
     else:
         assert not model.certificate_.met
-        assert model.certificate_.shortfall in words[0]
+        assert not model.certificate_.useful
+        assert "The model is not useful" in words[0]
+        assert words[0].split("The model is")[1] in " ".join(content["summary"])
 
 
 @pytest.mark.parametrize(
@@ -288,6 +292,7 @@ def recorded(search, method):
     }
 
 
+@pytest.mark.filterwarnings("ignore:some groups have fewer")
 def test_candidates_of_a_search():
     estimator = FairBoostClassifier(n_estimators=5)
     search = GapSearchCV(estimator, 0.9, param_values=[0.02, 0.1, 0.3], cv=2)
@@ -345,8 +350,8 @@ def test_each_method_has_its_own_words(model):
     assert asked[f"Bound in training ({parameter})"] == "0.2"
     text = json.dumps([content["asked"], content["dynamics"], content["certificate"]["words"]])
     assert "closed loop" not in text
-    other = {"max_gap": ["epsilon", "training weights"], "epsilon": ["max_gap", "tilt"]}[parameter]
-    for word in other:
+    other = {"max_gap": ["epsilon", "training weights"], "epsilon": ["max_gap", "signed cost"]}
+    for word in other[parameter]:
         assert word not in text
 
 
@@ -396,3 +401,24 @@ def test_the_kind_of_file_follows_from_its_name(model, tmp_path):
     assert (tmp_path / "a.html").read_text("utf-8").startswith("<!")
     with pytest.raises(ValueError, match=r"name a \.html, \.md or \.json"):
         write_report(content, tmp_path / "a.pdf")
+
+
+def test_a_plot_of_the_gap_curve():
+    import matplotlib.pyplot as plt
+
+    y, groups, score = np.tile([0, 1, 1], 20), np.repeat(["a", "b"], 30), np.arange(60) % 7 / 7
+    curve = gap_curve(y, score, sensitive_features=groups, statistic="selection_ratio")
+    top, bottom = plot_gap_curve(curve, threshold=0.4, max_gap=0.2)
+    for line, column in ((top.lines[0], "gap"), (bottom.lines[0], "accuracy")):
+        np.testing.assert_array_equal(line.get_xdata(), curve["threshold"])
+        np.testing.assert_array_equal(line.get_ydata(), curve[column])
+    np.testing.assert_array_equal(bottom.lines[1].get_ydata(), curve["selection_rate"])
+    named = [text.get_text() for text in top.get_legend().get_texts()]
+    assert named == ["gap", "max_gap 0.2", "threshold in use, 0.4"]
+    assert top.lines[1].get_ydata()[0] == 0.2
+    assert bottom.lines[-1].get_xdata()[0] == 0.4
+    again = plot_gap_curve(curve, ax=plt.subplots(1, 2)[1])
+    assert [len(ax.lines) for ax in again] == [1, 2]
+    with pytest.raises(ValueError, match="ax must be two matplotlib axes, got 1"):
+        plot_gap_curve(curve, ax=again[0])
+    plt.close("all")

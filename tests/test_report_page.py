@@ -46,7 +46,7 @@ def content():
     X, X_new, y, y_new, groups, groups_new = fair_train_test_split(
         data.data, data.target, data.sensitive_features, random_state=0
     )
-    model = FairBoostClassifier(max_gap=0.1, n_estimators=12)
+    model = FairBoostClassifier(max_gap=0.1, n_estimators=12, baseline=True)
     model.fit(X, y, sensitive_features=groups)
     frontiers = [
         fairness_frontier(
@@ -58,7 +58,10 @@ def content():
             cv=2,
             name=METHODS[type(estimator).__name__],
         )
-        for estimator in (FairBoostClassifier(n_estimators=8), FairProjClassifier(n_estimators=8))
+        for estimator in (
+            FairBoostClassifier(n_estimators=8, validation_fraction=None),
+            FairProjClassifier(n_estimators=8),
+        )
     ]
     return summarize_estimator(
         model,
@@ -164,6 +167,8 @@ def test_all_sections_in_order(visit, content):
         "Data and groups",
         "Rates by group",
         "Gaps",
+        "What fairness cost",
+        "Other thresholds",
         "Frontier",
         "Training dynamics",
         "Certificate in plain words",
@@ -202,6 +207,16 @@ def test_tables_hold_the_numbers_of_the_content(visit, content):
         [f"{point[name]:.3f} ± {point[f'{name}_se']:.3f}" for name in ("score", "gap")]
         for point in content["frontier"]["points"]
     ]
+    assert cells(page, "price-table") == [
+        [
+            row["name"][:1].upper() + row["name"][1:],
+            number(row["model"]),
+            number(row["plain"]),
+            signed(row["difference"]) if abs(row["difference"]) >= 0.0005 else "0.000",
+        ]
+        for row in content["price"]["scores"]
+    ]
+    assert content["price"]["sentence"] in page.locator(test_id("price")).inner_text()
     assert cells(page, "asked-table") == content["asked"]
     assert cells(page, "certificate-table") == content["certificate"]["rows"]
     assert dict(cells(page, "versions-table")) == content["reproduce"]["versions"]
@@ -225,7 +240,27 @@ def test_charts_agree_with_the_numbers(visit, content):
     np.testing.assert_allclose(drawn, [row["estimate"] for row in content["gaps"]], atol=0.005)
     assert page.locator(test_id("gap-limit")).count() == 1
     assert page.locator(test_id("frontier-limit")).count() == 1
-    assert page.locator(test_id("dynamics-chart")).count() == 3
+    assert page.locator(test_id("dynamics-chart")).count() == 4
+    assert page.locator(test_id("threshold-chart")).count() == 2
+
+
+def test_lines_by_threshold_pass_through_the_numbers(visit, content):
+    """The gap, computed again at three thresholds from the text of the path and the scale."""
+    page = visit(content)
+    chart = page.locator(test_id("threshold-chart")).first
+    path = chart.locator("path").get_attribute("d")
+    places = [tuple(map(float, part.split())) for part in re.findall(r"[ML]([\d. ]+)", path)]
+    scale = [float(text) for text in chart.locator(".tick").all_text_contents()]
+    low, high = 0.0, max(scale[6:])
+    curve = content["thresholds"]
+    drawn = {round(x / 100, 3): low + (100 - y) / 100 * (high - low) for x, y in places}
+    gaps = dict(zip(curve["threshold"], curve["panels"][0]["lines"][0]["values"], strict=True))
+    for threshold in (0.25, 0.5, 0.75):
+        (value,) = [gap for at, gap in gaps.items() if abs(at - threshold) < 1e-9]
+        assert drawn[threshold] == pytest.approx(value, abs=1e-3)
+    assert chart.locator(".limit").count() == 1
+    mark = chart.locator(".kept").get_attribute("x1")
+    assert float(mark.rstrip("%")) == pytest.approx(100 * curve["in_use"])
 
 
 def test_hovering_tells_a_points_numbers(visit, content):
@@ -421,7 +456,7 @@ def test_names_and_landmarks(visit, content):
     page = visit(content)
     unnamed = "svg:not([aria-hidden] *, svg svg, [aria-hidden='true'], [aria-label])"
     assert page.locator(unnamed).count() == 0
-    assert page.locator("svg[aria-label]").count() == 4 + 1 + 1 + 3
+    assert page.locator("svg[aria-label]").count() == 4 + 1 + 1 + 4 + 2
     assert page.locator("html").get_attribute("lang") == "en"
     assert page.locator("main").count() == page.locator("h1").count() == 1
     assert page.locator("table:not(:has(> caption))").count() == 0

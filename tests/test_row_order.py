@@ -11,7 +11,13 @@ from fairproj.engines.lightgbm.binning import SAMPLED_ROWS
 
 MODELS = {
     "FairProj": lambda **size: FairProjClassifier("equal_opportunity", 0.05, **size),
-    "FairBoost": lambda **size: FairBoostClassifier("equal_opportunity", 0.2, **size),
+    "FairBoost": lambda votes, **size: FairBoostClassifier("equal_opportunity", 0.2, **size),
+    "FairBoost, first order": lambda **size: FairBoostClassifier(
+        "demographic_parity", 0.2, tree_step="first_order", **size
+    ),
+    "FairBoost, exponential": lambda **size: FairBoostClassifier(
+        "equalized_odds", 0.2, loss="exponential", learning_rate=0.5, **size
+    ),
 }
 
 
@@ -33,7 +39,8 @@ def swapped(n_rows, row):
     return order
 
 
-@settings(max_examples=60)
+@pytest.mark.filterwarnings("ignore:no useful round", "ignore:the model says the same")
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(400, 800),

@@ -8,19 +8,29 @@ from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.selection import GapSearchCV
 
 STUMP = DecisionTreeClassifier(max_depth=1)
+HEAVY_STUMP = DecisionTreeClassifier(max_depth=1, min_weight_fraction_leaf=0.01)
+ADABOOST = {
+    "loss": "exponential",
+    "learning_rate": 1.0,
+    "n_estimators": 10,
+    "max_leaf_nodes": 8,
+    "min_samples_leaf": 0,
+}
 
 
 @pytest.mark.filterwarnings("ignore:no (sensitive_features|groups) were given")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.filterwarnings("ignore:no learner beat chance")  # few rows, none in a leaf
 @parametrize_with_checks(
     [
         FairProjClassifier(n_estimators=10),
         FairProjClassifier(n_estimators=10, max_leaf_nodes=8, votes="confidence"),
         FairProjClassifier(n_estimators=10, estimator=STUMP),
-        FairBoostClassifier(n_estimators=10),
-        FairBoostClassifier(n_estimators=10, max_leaf_nodes=8, votes="confidence"),
-        FairBoostClassifier(n_estimators=10, estimator=STUMP),
-        GapSearchCV(FairBoostClassifier(n_estimators=10), param_values=[0.1, 0.2], cv=2),
+        FairBoostClassifier(),
+        FairBoostClassifier(n_estimators=10, tree_step="first_order", max_leaf_nodes=4),
+        FairBoostClassifier(**ADABOOST),
+        FairBoostClassifier(n_estimators=10, tree_step="first_order", estimator=HEAVY_STUMP),
+        GapSearchCV(FairBoostClassifier(**ADABOOST), param_values=[0.1, 0.2], cv=2),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -11,12 +11,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairProjClassifier
-from fairproj.boosting import losses
-from fairproj.boosting.losses import ExponentialLoss
-from fairproj.boosting.monitor import HeldOutRows
-from fairproj.data.cells import Cells
+from fairproj.boosting import projected, signed_costs
+from fairproj.boosting.losses import LogisticLoss
+from fairproj.boosting.rows import ScoredRows
+from fairproj.boosting.weights import ExponentialWeights
 from fairproj.data.checks import Groups
-from fairproj.engines import Fitted
+from fairproj.data.sample import Sample
 from fairproj.engines.base import TIE, settle_ties
 
 LABELS = np.array(["no", "yes"])
@@ -48,7 +48,19 @@ TRAINING, HELD_OUT = rows((45, 55)), rows((20, 30))
 def cancelling_votes(monkeypatch):
     """Votes of three rounds; the leaves of a side vote +, -, - and -, +, +, as they overshoot."""
     votes = iter([0.3, 0.1, 0.2])
-    monkeypatch.setattr(losses, "vote", lambda error: next(votes))
+    for module in (projected, signed_costs):
+        monkeypatch.setattr(module, "vote", lambda error: next(votes))
+
+
+def adaboost(**settings):
+    return FairBoostClassifier(
+        max_gap=1.0,
+        loss="exponential",
+        votes="discrete",
+        learning_rate=1.0,
+        n_estimators=3,
+        **settings,
+    )
 
 
 def check_ties(model, X):
@@ -85,11 +97,11 @@ def test_the_paper(learner):
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=["trees", "estimator"])
 @pytest.mark.usefixtures("cancelling_votes")
-def test_the_closed_loop_with_rows_held_out(learner):
+def test_rows_held_out(learner):
     """Of the rows held out, more are negative, so that the last round is the best."""
     (X, y, groups, weight), (X_val, y_val, groups_val, weight_val) = TRAINING, HELD_OUT
-    leaves = {} if learner else {"max_leaf_nodes": 4}
-    model = FairBoostClassifier(max_gap=1.0, estimator=learner, n_estimators=3, **leaves)
+    leaves = {} if learner else {"max_leaf_nodes": 4, "min_samples_leaf": 0}
+    model = adaboost(estimator=learner, **leaves)
     model.fit(
         X,
         LABELS[(y > 0) * 1],
@@ -109,9 +121,9 @@ def test_the_closed_loop_with_rows_held_out(learner):
 
 
 @pytest.mark.usefixtures("cancelling_votes")
-def test_the_closed_loop_on_the_training_rows():
+def test_the_training_rows():
     X, y, groups, weight = TRAINING
-    model = FairBoostClassifier(max_gap=1.0, n_estimators=3, max_leaf_nodes=4)
+    model = adaboost(max_leaf_nodes=4, min_samples_leaf=0)
     model.fit(X, LABELS[(y > 0) * 1], sensitive_features=groups, sample_weight=weight)
     easy, positive = X[:, 0] != 0, y > 0
     error = np.average(~easy & positive, weights=weight)
@@ -139,13 +151,14 @@ def test_everyone_draws_the_line_at_the_same_margin(label, discrete):
     np.testing.assert_array_equal(margin > 0, positive)
     np.testing.assert_array_equal(margin == 0, np.abs(MARGINS) <= 1e-9)
     index = np.zeros(n, dtype=np.intp)
-    loss = ExponentialLoss(y, weight, index, 1, MARGINS.copy(), discrete=discrete)
-    np.testing.assert_allclose(loss.correct_weight(), [correct])
-    assert loss.train_error() == pytest.approx(1 - correct / weight.sum())
-    cells = Cells.of(y, Groups(index, ["all"]), np.array([-1, 1]))
-    monitor = HeldOutRows(y, weight, cells)
-    by_cell = monitor.update(Fitted(None, MARGINS, MARGINS), 1.0, loss)
-    np.testing.assert_allclose(by_cell[int(label > 0)], correct)
+    weights = ExponentialWeights(y, weight, index, 1, MARGINS.copy(), discrete=discrete)
+    assert weights.train_error() == pytest.approx(1 - correct / weight.sum())
+    sample = Sample(None, y, np.array([-1, 1]), weight, Groups(index, ["all"]), 1)
+    for cut in (0.0, 0.7):
+        scored = ScoredRows(sample, LogisticLoss())
+        scored.add(MARGINS + cut, 1.0)
+        by_cell = scored.correct(cut)
+        assert by_cell[int(label > 0)] == pytest.approx(correct / weight.sum())
 
 
 def test_a_leaf_whose_classes_balance_predicts_the_first():
@@ -166,22 +179,22 @@ def test_a_leaf_whose_classes_balance_predicts_the_first():
 @pytest.mark.parametrize(("more", "expected"), [(1e-12, -1), (-1e-12, -1), (1e-8, 1), (-1e-8, -1)])
 def test_labels_of_equal_mass_have_the_negative_majority(more, expected):
     y, weight = np.array([1.0, -1.0]), np.array([1 + more, 1.0])
-    loss = ExponentialLoss(y, weight, np.array([1, 0]), 2)
-    assert loss.majority() == expected
+    weights = ExponentialWeights(y, weight, np.array([1, 0]), 2)
+    assert weights.majority() == expected
 
 
 def test_a_tie_does_not_falsify_a_certificate():
     """A tie on the correct side is a mistake, although its loss is a little below one."""
     y = np.ones(4)
     margin = np.array([50.0, 50.0, 9e-10, 9e-10])
-    loss = ExponentialLoss(y, np.ones(4), np.zeros(4, dtype=np.intp), 1, margin)
-    assert loss.train_error() == 0.5 > np.exp(loss.log_loss) + 1e-10
+    weights = ExponentialWeights(y, np.ones(4), np.zeros(4, dtype=np.intp), 1, margin)
+    assert weights.train_error() == 0.5 > np.exp(weights.log_loss) + 1e-10
     X, y, _ = make_sample(300)
     certificates = [
         FairProjClassifier(None, n_estimators=2).fit(X, y).certificate_,
         FairBoostClassifier(None, n_estimators=2).fit(X, y).certificate_,
     ]
     for certificate in certificates:
-        error = loss.train_error() * certificate.loss / np.exp(loss.log_loss)
+        error = weights.train_error() * certificate.loss / np.exp(weights.log_loss)
         assert replace(certificate, train_error=error).holds
         assert not replace(certificate, train_error=error * (1 + 10 * TIE)).holds

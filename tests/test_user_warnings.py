@@ -19,6 +19,7 @@ ONE_GROUP = np.zeros(200, int)
 FEW = np.where(np.arange(200) < 12, 2, GROUPS)
 CONSTANT, HALF = np.zeros((200, 1)), np.tile([0, 1], 100)
 NOISE = np.random.default_rng(0).normal(size=(200, 2))
+RARE = np.where(np.arange(200) % 20 == 0, 1, -1)
 WORDS = pd.DataFrame({"word": np.where(X[:, 0] > 0, "a", "b"), "number": X[:, 1]})
 
 FITS = {
@@ -30,7 +31,8 @@ FITS = {
     "one group, loop": (FairBoostClassifier(), X, Y, ONE_GROUP, "holds one group only"),
     "few rows, loop": (FairBoostClassifier(), X, Y, FEW, "fewer than 30 watched rows"),
     "missed target, loop": (FairBoostClassifier(max_gap=0), NOISE, Y, GROUPS, "max_gap"),
-    "fallback, loop": (FairBoostClassifier(), CONSTANT, HALF, GROUPS, "use stronger learners"),
+    "fallback, loop": (FairBoostClassifier(), CONSTANT, HALF, GROUPS, "smaller leaves"),
+    "missed by a class weight": (FairBoostClassifier(), X, RARE, GROUPS, "says the same"),
 }
 
 

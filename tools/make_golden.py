@@ -1,4 +1,4 @@
-"""Write the golden model files, one for each estimator, and what they predict.
+"""Write the golden model files and what their models predict.
 
     python tools/make_golden.py tests/data
 
@@ -17,15 +17,34 @@ import numpy as np
 import pandas as pd
 
 from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.estimators.base import BoostedClassifier
 from fairproj.io.atomic import write_text
 from fairproj.io.model_file import VERSION
 
 MODELS = {
     "fairproj": FairProjClassifier(
-        "equalized_odds", [0.1, 0.2], n_estimators=10, max_depth=3, sensitive_columns="sex"
+        "equalized_odds", [0.02, 0.05], n_estimators=10, max_depth=3, sensitive_columns="sex"
     ),
     "fairboost": FairBoostClassifier(
-        "equal_opportunity", 0.1, n_estimators=10, max_depth=3, sensitive_columns="sex"
+        "equal_opportunity",
+        0.02,
+        n_estimators=10,
+        max_depth=3,
+        class_weight={"bad": 2.0, "good": 1.0},
+        baseline=True,
+        sensitive_columns="sex",
+        random_state=0,
+    ),
+    "first-order": FairBoostClassifier(
+        ["demographic_parity", "equal_opportunity"],
+        [0.02, 0.02],
+        tree_step="first_order",
+        n_estimators=10,
+        max_depth=3,
+        selection_rate=0.3,
+        sensitive_columns="sex",
+        pos_label="bad",
+        random_state=0,
     ),
 }
 
@@ -55,15 +74,22 @@ def labels(frame: pd.DataFrame, seed: int) -> np.ndarray:
     return np.where(score + rng.logistic(size=len(frame)) > 0.5, "good", "bad")
 
 
+def margins(model: BoostedClassifier, frame: pd.DataFrame) -> list[str]:
+    return [value.hex() for value in model.decision_function(frame).tolist()]
+
+
 def write_golden(name: str, model_file: Path) -> None:
     train, asked = rows(400, seed=0), rows(60, seed=2).drop(columns="sex")
     model = MODELS[name].fit(train, labels(train, seed=1))
     model.save(model_file, metadata={"made by": "tools/make_golden.py"})
     plain = asked.astype({"housing": object, "district": int})
+    baseline = getattr(model, "baseline_", None)
     expected = {
         "rows": json.loads(plain.to_json(orient="split", index=False, double_precision=15)),
         "labels": model.predict(asked).tolist(),
-        "decision_function": [value.hex() for value in model.decision_function(asked).tolist()],
+        "decision_function": margins(model, asked),
+        "baseline": None if baseline is None else margins(baseline, asked),
+        "threshold": getattr(model, "threshold_", 0.5),
         "n_rounds": model.certificate_.n_rounds,
     }
     write_text(model_file.with_suffix(".json"), json.dumps(expected, indent=1) + "\n")

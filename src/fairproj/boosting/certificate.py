@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairproj.boosting.bounds import log_bounds
+from fairproj.boosting.bounds import GAP_TIE, log_bounds
 from fairproj.boosting.record import History
 from fairproj.data.types import Array
 from fairproj.engines.base import TIE
@@ -172,7 +172,8 @@ class GapCertificate(_Statement):
         where the model decides.
     within, useful, met : bool
         Whether every gap is within its limit (by a standard error with ``margin="one_se"``);
-        whether errors cost less there than those of both constant predictions, by a standard error;
+        whether errors cost less there than those of both constant predictions, by a standard error,
+        and the rarer prediction is made for at least a tenth as many rows as have the rarer label;
         and both of these.
     threshold : float
         The probability of the positive label above which it is predicted.
@@ -252,23 +253,32 @@ class GapCertificate(_Statement):
             return ""
         if not self.useful:
             return (
-                "the model says the same to nearly everyone, so it is not useful whatever its gap: "
-                f"on the {self.watched_on} its errors cost no less than those of a constant "
-                f"prediction, by a standard error (accuracy {self.accuracy:.3f}); with rare labels "
+                "the model says the same to nearly everyone, or its errors cost no less than those "
+                "of a constant prediction by a standard error, so it is not useful whatever its "
+                f"gap (accuracy {self.accuracy:.3f} on the {self.watched_on}); with rare labels "
                 "use class_weight='balanced' or selection_rate=, else raise max_gap or add "
                 "features that tell more about the label"
             )
+        excess = "which is not a standard error below it"
+        if self._exceeded:
+            excess = f"{self.gap - self.max_gap:.3f} too much"
         return (
             f"no useful round had a gap within max_gap={self.max_gap:g}, with or without a bias; "
             f"the model that comes nearest has a gap of {self.gap:.3f} on the {self.watched_on}, "
-            f"{self.gap - self.max_gap:.3f} too much, at an accuracy of {self.accuracy:.3f}; raise "
-            "max_gap, or use more rounds or larger trees (max_leaf_nodes)"
+            f"{excess}, at an accuracy of {self.accuracy:.3f}; raise max_gap, or use more rounds "
+            "or larger trees (max_leaf_nodes)"
         )
+
+    @property
+    def _exceeded(self) -> bool:
+        """Whether a gap is above its limit, not only too near to it."""
+        return self.gap > self.max_gap + GAP_TIE
 
     def rows(self) -> list[tuple[str, str]]:
         """What the certificate states, as pairs of a name and a sentence."""
         n = self.n_rounds
-        where = "within" if self.within else "above"
+        where = "above" if self._exceeded else "not a standard error below"
+        where = "within" if self.within else where
         gap = f"{self.gap:.4f} ({self.event}), {where} max_gap {self.max_gap:g}"
         if not self.event:
             gap = "nothing was compared"
@@ -312,7 +322,7 @@ class GapCertificate(_Statement):
 def _usefulness(useful: bool) -> str:
     if useful:
         return "yes: errors cost less than those of both constant predictions"
-    return "no: errors cost no less than those of a constant prediction"
+    return "no: it says the same to nearly everyone, or is no better than a constant prediction"
 
 
 def _at_most_loss(error: float, loss: float) -> bool:

@@ -14,6 +14,7 @@ from fairproj.boosting.requirements import Requirements
 from fairproj.boosting.rows import ScoredRows, correct_weight
 from fairproj.data.types import Array
 
+LEAST_SPREAD = 0.1  # of the rarer label's share; with less, nearly everyone gets one prediction
 ROUNDING = 1e-9  # scores that differ by no more than this are equal
 
 
@@ -37,6 +38,19 @@ def better_than_constants(
         variance = (costs**2 * (saved + added)).sum(axis=0) - mean**2
         useful &= mean > np.sqrt(np.maximum(variance, 0.0) / effective_rows) + ROUNDING
     return useful
+
+
+def says_both(correct: Array, size: Array) -> NDArray[np.bool_]:
+    """Whether the rarer prediction is made for a tenth as many rows as have the rarer label.
+
+    Cells are along axis 0 and alternate between class 0 and class 1.
+    """
+    size = size.reshape(-1, *[1] * (correct.ndim - 1))
+    label = np.arange(len(size)).reshape(size.shape) % 2 == 1
+    predicted = np.where(label, correct, size - correct).sum(axis=0)
+    positive = float(size[label].sum())
+    rarer = np.minimum(predicted, 1 - predicted)
+    return np.asarray(rarer >= LEAST_SPREAD * min(positive, 1 - positive) - ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -124,7 +138,10 @@ class Monitor:
         return rates, gaps, np.broadcast_to(allowed, gaps.shape), within
 
     def _useful(self, correct: Array) -> NDArray[np.bool_]:
-        return better_than_constants(correct, self.rows.size, self._costs, self.rows.effective_rows)
+        size = self.rows.size
+        useful = better_than_constants(correct, size, self._costs, self.rows.effective_rows)
+        # A share that was asked for is not held against a model.
+        return useful & says_both(correct, size) if self.point.fixed else useful
 
     def _limit_excess(self) -> float:
         """The rate at a probability of one half, less its global limit."""

@@ -93,7 +93,7 @@ class Observation:
     cost_change : float
         kappa: by how much the change of the costs before this round raised log L_lam.
     slope_mass : float
-        sum_i s_i |worth_c| u_i / phi(0) before this round.
+        ``sum_i s_i |worth_c| u_i / phi(0)`` before this round.
     train_error : float
         Of the ensemble so far, on the training rows at cut 0, class weights included.
     """
@@ -127,7 +127,8 @@ class Round:
         The learner's error under q and under w; of its sign, where it takes Newton steps.
     kl, tv : float
         KL(w || q) and the total variation between w and q. With signed costs, whose labels may
-        flip, KL is None and the total variation is the signed one, 1/2 sum |w_i y~_i - q_i y_i|.
+        flip, KL is None and the total variation is the signed one,
+        ``1/2 sum |w_i y~_i - q_i y_i|``.
     vote : float
         What the learner adds to the margin, learning rate included.
     log_loss : float

@@ -141,14 +141,22 @@ class ScoredRows:
         """Weights by cell and bin of f / (1 + |f|), of shape (n_cells, N_BINS)."""
         n_cells = len(self.cells)
 
+        scale, everything = N_BINS / (high - low), low == -1.0 and high == 1.0
+
         def part(rows: slice, scratch: Array) -> Array:
-            margin = self.margin[rows]
-            np.divide(margin, 1 + np.abs(margin), out=scratch)
-            inside = (scratch >= low) & (scratch < high)
-            bins = ((scratch[inside] - low) * (N_BINS / (high - low))).astype(np.intp)
-            places = self.cells.index[rows][inside] * N_BINS + np.minimum(bins, N_BINS - 1)
-            weights = self.weight[rows][inside]
-            return np.bincount(places, weights, n_cells * N_BINS).astype(float)
+            index, weight = self.cells.index[rows], self.weight[rows]
+            np.abs(self.margin[rows], out=scratch)
+            scratch += 1.0
+            np.divide(self.margin[rows], scratch, out=scratch)
+            place = scratch
+            if not everything:
+                inside = (scratch >= low) & (scratch < high)
+                place, index, weight = scratch[inside], index[inside], weight[inside]
+            place -= low
+            place *= scale
+            bins = np.minimum(place.astype(np.intp), N_BINS - 1)
+            bins += index * N_BINS
+            return np.bincount(bins, weight, n_cells * N_BINS).astype(float)
 
         total = np.sum(self._chunks(part), axis=0)
         return self.cells.reduction.sum(total).reshape(n_cells, N_BINS)

@@ -127,7 +127,7 @@ def report_errors(command: Command) -> Command:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default", UserWarning)
-                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                warnings.showwarning = _warning_printer()
                 command(*arguments, **options)
         except KeyboardInterrupt:
             typer.echo("Interrupted.", err=True)
@@ -145,8 +145,17 @@ def _fail(message: str) -> NoReturn:
     raise typer.Exit(1) from None
 
 
-def _show_warning(message: Any, *_: Any) -> None:
-    typer.echo(f"warning: {escape(' '.join(str(message).split()))}", err=True)
+def _warning_printer() -> Callable[..., None]:
+    """Print each sentence once, however many fits warn of it."""
+    printed = set()
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        sentence = escape(" ".join(str(message).split()))
+        if sentence not in printed:
+            printed.add(sentence)
+            typer.echo(f"warning: {sentence}", err=True)
+
+    return show
 
 
 _arguments: ContextVar[list[str] | None] = ContextVar("arguments", default=None)

@@ -35,7 +35,7 @@ from fairproj.report import (
     price_content,
     summarize_estimator,
 )
-from fairproj.report._words import watched
+from fairproj.report._words import side, watched
 from fairproj.selection import GapSearchCV
 
 _MAX_GAP = 0.05
@@ -223,7 +223,7 @@ def train(
         str | None,
         typer.Option(
             help="Share of the training rows to hold out for watching the gap: auto (the default; "
-            "a quarter where every group has enough rows), none (watch the training rows), or a "
+            "a quarter unless a group has too few rows), none (watch the training rows), or a "
             "number.",
             callback=lambda text: None if text is None else check_fraction(text),
             metavar="auto|none|SHARE",
@@ -513,8 +513,9 @@ def _outcome(certificate: Any, search: SearchRecord | None) -> tuple[int, str]:
     if compared and not certificate.within:
         return NOT_MET, (
             f"the model misses the target: on the {watched(certificate)} its gap in "
-            f"{certificate.event} is {certificate.gap:.3f}, above {certificate.max_gap:g}; allow "
-            "a larger --max-gap, more --rounds or larger trees with --leaves"
+            f"{certificate.event} is {certificate.gap:.3f}, {side(certificate)} "
+            f"{certificate.max_gap:g}; allow a larger --max-gap, more --rounds or larger trees "
+            "with --leaves"
         )
     return 0, ""
 

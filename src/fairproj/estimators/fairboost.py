@@ -43,8 +43,9 @@ from fairproj.estimators.base import SHARED_CONSTRAINTS, BoostedClassifier, Prep
 from fairproj.estimators.price import Price, measure_price
 
 HELD_OUT = 0.25
-# With fewer rows of the smallest group in an event, what is read off held-out rows is mostly noise.
-FEWEST_HELD_OUT = 100
+# Watching held-out rows was better down to about ten rows of the smallest group in an event; with
+# fewer, one row moves its rate by more than most gaps (benchmarks/watched.py).
+FEWEST_HELD_OUT = 10
 # Of `baseline_`, where they differ from the model's. One gap, since several would need as many
 # constraints.
 BASELINE_PARAMETERS: dict[str, Any] = {"constraints": None, "max_gap": 1.0, "baseline": False}
@@ -119,9 +120,9 @@ class FairBoostClassifier(BoostedClassifier):
         negative) predictions are made as it allows.
     validation_fraction : "auto", float or None, default="auto"
         Share of each group and label that is held out from training, and on which gaps are watched.
-        None watches the training rows. "auto" holds out a quarter if that leaves at least 100 rows
-        in the smallest group of each rate, and watches the training rows otherwise. Rows given as
-        ``fit(X_val=...)`` are watched instead.
+        None watches the training rows. "auto" holds out a quarter if at least 10 rows of the
+        smallest group of each rate are among them, and watches the training rows otherwise. Rows
+        given as ``fit(X_val=...)`` are watched instead.
     margin : {"one_se"} or None
         "one_se" asks for gaps within ``max_gap`` by one standard error, for those who must not
         exceed it on new rows.
@@ -131,7 +132,8 @@ class FairBoostClassifier(BoostedClassifier):
     n_iter_no_change : int, default=10
     baseline : bool, default=False
         Whether to train the same settings without a constraint too, and to measure what the
-        constraint cost; see ``price_``.
+        constraint cost; see ``price_``. Of both models the round of least loss on the watched rows
+        is kept.
     sensitive_columns : str, int or sequence of them, optional
         Columns of X that hold the sensitive features, by name or position. The learners do not see
         them, and X may lack them at predict. An alternative to ``fit(sensitive_features=...)``.
@@ -394,11 +396,11 @@ class FairBoostClassifier(BoostedClassifier):
         return self
 
     def _train_both(self, sample: Sample, held_out: Sample | None) -> None:
-        """With and without the constraint, on the same rows."""
+        """With and without the constraint: same rows, same choice of the round by its loss."""
         self._train(sample, held_out)
         plain = clone(self).set_params(**BASELINE_PARAMETERS)
         plain._take_over(self)
-        plain._train(sample, held_out)
+        plain._train(sample, held_out, choose_best=True)
         self.baseline_ = plain
         self.price_ = measure_price(self, plain, sample if held_out is None else held_out)
 
@@ -409,7 +411,7 @@ class FairBoostClassifier(BoostedClassifier):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def _train(self, sample: Any, held_out: Any) -> None:
+    def _train(self, sample: Any, held_out: Any, *, choose_best: bool = False) -> None:
         required = find_requirements(self.constraints, self.max_gap, sample.cells)
         watched = sample if held_out is None else held_out
         if held_out is not None:
@@ -454,7 +456,7 @@ class FairBoostClassifier(BoostedClassifier):
                 newton=self._newton,
                 intercept=objective.intercept,
                 constant_error=float(by_label.min()),
-                choose_best=self.early_stopping,
+                choose_best=choose_best or self.early_stopping,
             )
 
         self._run(rounds, self.n_estimators, finish)

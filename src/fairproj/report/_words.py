@@ -246,7 +246,7 @@ def _gap_kept(certificate: GapCertificate) -> str:
         digits = _digits(limit, gap)
         text += (
             f" On the {watched(certificate)}, the gap in {certificate.event} is "
-            f"{points(gap, digits)}, {'within' if certificate.within else 'above'} the largest gap "
+            f"{points(gap, digits)}, {side(certificate)} the largest gap "
             f"allowed, {points(limit, digits)}. That holds where the model decides, at a "
             f"probability of {certificate.threshold:.4g}."
         )
@@ -258,6 +258,14 @@ def _gap_kept(certificate: GapCertificate) -> str:
     if certificate.useful:
         return text
     return f"{text} {_NOT_USEFUL.format(rows=watched(certificate))}"
+
+
+def side(certificate: GapCertificate) -> str:
+    """On which side of its limit the gap lies; a margin may ask for more than within."""
+    if certificate.within:
+        return "within"
+    above = certificate.gap > certificate.max_gap
+    return "above" if above else "less than a standard error below"
 
 
 def watched(certificate: GapCertificate) -> str:
