@@ -271,6 +271,12 @@ def useful(y, predicted, s, cost):
     return True
 
 
+def says_both(y, predicted, s):
+    """Whether the rarer prediction is made for a tenth as many rows as have the rarer label."""
+    rarer = min(s @ (predicted == 1), s @ (predicted == -1))
+    return bool(rarer >= 0.1 * min(s @ (y == 1), s @ (y == -1)) - 1e-9)
+
+
 def loss_functions(name):
     """phi and u = -phi' of a margin."""
     if name == "exponential":

@@ -177,7 +177,8 @@ def check_run(model, names, training, watched, *, pos=1, limited=None):
         if limited is None:
             threshold = 0.5 if model.threshold is None else model.threshold
             of_error = watched.cost * np.where(watched.y == pos, 1 - threshold, threshold)
-            assert seen.useful == oracles.useful(watched.y, decided, watched.s, of_error)
+            useful = oracles.useful(watched.y, decided, watched.s, of_error)
+            assert seen.useful == (useful and oracles.says_both(watched.y, decided, watched.s))
 
         # A bias is sought until a useful round is within the limits.
         found = found or (seen.within and seen.useful)

@@ -255,18 +255,23 @@ def test_a_gap_that_is_too_near_to_its_limit():
     """With margin="one_se" a gap below max_gap may be a miss; it is no negative excess."""
     X, y, groups = make_sample(600)
     certificate = (
-        FairBoostClassifier(max_gap=0.6, n_estimators=3)
+        FairBoostClassifier(max_gap=0.6, n_estimators=3, validation_fraction=None)
         .fit(X, y, sensitive_features=groups)
         .certificate_
     )
     near = replace(certificate, gap=0.04, max_gap=0.05, within=False, met=False)
-    assert "a gap of 0.040 on the training rows, not a standard error below it" in near.shortfall
+    assert (
+        "a gap of 0.040 on the training rows, which is not a standard error below it"
+        in near.shortfall
+    )
     assert "0.0400 (true positive rate), not a standard error below max_gap 0.05" in str(near)
 
 
 def test_what_no_model_reaches_is_called_vacuous():
     X, y, groups = make_sample(600)
-    model = FairBoostClassifier(max_gap=0.6, n_estimators=3).fit(X, y, sensitive_features=groups)
+    model = FairBoostClassifier(max_gap=0.6, n_estimators=3, validation_fraction=None).fit(
+        X, y, sensitive_features=groups
+    )
     certificate = replace(model.certificate_, bound_error=0.2, constant_error=0.4)
     assert "vacuous" not in str(certificate)
     text = str(replace(certificate, bound_error=0.4))

@@ -148,7 +148,12 @@ def biased():
     for seed in range(20):
         X, y, groups = make_sample(800, seed=seed)
         model = FairBoostClassifier(
-            max_gap=0.1, n_estimators=1, learning_rate=1.0, max_leaf_nodes=4, baseline=True
+            max_gap=0.1,
+            n_estimators=1,
+            learning_rate=1.0,
+            max_leaf_nodes=4,
+            validation_fraction=None,
+            baseline=True,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -930,6 +930,7 @@ ROUND = ["history", "rounds", 0]
         ([*ROUND, "observed", "flipped"], -1, r"observed\.flipped is -1"),
         ([*ROUND, "observed", "limit_multiplier"], -1.0, r"observed\.limit_multiplier is -1"),
         ([*ROUND, "observed", "slope_mass"], -1.0, r"observed\.slope_mass is -1"),
+        ([*ROUND, "observed", "zero_loss"], -1.0, r"observed\.zero_loss is -1"),
         ([*ROUND, "observed", "cost_change"], 1e308, r"observed\.cost_change is 1e"),
         ([*ROUND, "observed", "accuracy"], -1.0, "accuracy is -1"),
         ([*ROUND, "observed", "train_error"], 2.0, "train_error is 2"),

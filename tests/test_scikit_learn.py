@@ -13,7 +13,7 @@ ADABOOST = {
     "loss": "exponential",
     "learning_rate": 1.0,
     "n_estimators": 10,
-    "max_leaf_nodes": 8,
+    "max_leaf_nodes": 3,
     "min_samples_leaf": 0,
 }
 

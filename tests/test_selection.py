@@ -75,7 +75,9 @@ pytestmark = [
 
 X, Y, GROUPS = sample(1500)
 PAPER = FairProjClassifier(n_estimators=10)
-BOOST = FairBoostClassifier(n_estimators=10, max_leaf_nodes=8, random_state=0)
+BOOST = FairBoostClassifier(
+    n_estimators=10, max_leaf_nodes=8, validation_fraction=None, random_state=0
+)
 BOTH = pytest.mark.parametrize("estimator", [PAPER, BOOST], ids=["paper", "boost"])
 
 
@@ -325,7 +327,7 @@ def test_binned_rows_belong_to_the_held_out_rows_they_were_binned_with():
 @pytest.mark.parametrize("name", ["max_bins", "sensitive_columns", "pos_label"])
 def test_rows_are_prepared_anew_where_the_parameter_decides_how(name):
     features, y = np.column_stack([GROUPS, GROUPS[::-1], X]), (Y > 0).astype(int)
-    estimator = FairBoostClassifier(n_estimators=3, sensitive_columns=0)
+    estimator = FairBoostClassifier(n_estimators=3, validation_fraction=None, sensitive_columns=0)
     found = fairness_frontier(
         estimator,
         features,
@@ -1220,7 +1222,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize("rule", RULES)
 def test_nested_in_cross_validation_and_search(rule):
     frame = pd.DataFrame(X, columns=["merit", "tells"]).assign(sex=GROUPS)
-    inner = FairBoostClassifier(n_estimators=5, sensitive_columns="sex")
+    inner = clone(BOOST).set_params(n_estimators=5, sensitive_columns="sex")
     search = GapSearchCV(inner, 0.6, selection_rule=rule, cv=2, param_values=[0.05, 0.2])
     scores = cross_validate(search, frame, Y, cv=3, error_score="raise")["test_score"]
     assert (scores > 0.6).all()
@@ -1243,7 +1245,7 @@ def make_steps():
             (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["place"]),
             remainder="passthrough",
         ),
-        FairBoostClassifier(n_estimators=5),
+        clone(BOOST).set_params(n_estimators=5),
     )
 
 

@@ -123,7 +123,7 @@ def test_rows_held_out(learner):
 @pytest.mark.usefixtures("cancelling_votes")
 def test_the_training_rows():
     X, y, groups, weight = TRAINING
-    model = adaboost(max_leaf_nodes=4, min_samples_leaf=0)
+    model = adaboost(max_leaf_nodes=4, min_samples_leaf=0, validation_fraction=None)
     model.fit(X, LABELS[(y > 0) * 1], sensitive_features=groups, sample_weight=weight)
     easy, positive = X[:, 0] != 0, y > 0
     error = np.average(~easy & positive, weights=weight)

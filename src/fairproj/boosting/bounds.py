@@ -50,8 +50,9 @@ def cost_loss_bound(
 ) -> Array:
     """Bound on L_lam(f_t) after each first-order round; NaN where nothing is proved.
 
-    L_lam(f) = sum_i s_i |worth_c| phi(y~_i f(x_i)) / phi(0) is 1 before training. A round with edge
-    gamma under w, which is proportional to s |worth| u, and vote ``learning_rate * alpha`` has
+    L_lam(f) = sum_i s_i |worth_c| phi(y~_i f(x_i)) / phi(0) is 1 before training, while
+    all multipliers are zero. A round with edge gamma under w, which is proportional to
+    s |worth| u, and vote ``learning_rate * alpha`` has
     E_w[exp(-vote y~ h)] <= 1 - eta (1 - sqrt(1 - 4 gamma^2)) <= exp(-2 eta gamma^2). A change of
     the costs before it multiplies L_lam by exp(kappa), exactly.
 

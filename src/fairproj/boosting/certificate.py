@@ -187,6 +187,8 @@ class GapCertificate(_Statement):
     cost_loss, bound_cost_loss : float, float or None
         L_lam, the loss with the signed costs of the last round kept, and a bound on it; None where
         nothing is proved, as for Newton steps.
+    zero_loss : float
+        L_lam of a margin of zero, with the same costs; a bound of so much says nothing.
     cost_change : float
         The sum of kappa: what all changes of the costs added to log L_lam.
     constant, penalty, bound_error : float
@@ -223,6 +225,7 @@ class GapCertificate(_Statement):
     train_error: float
     cost_loss: float
     bound_cost_loss: float | None
+    zero_loss: float
     cost_change: float
     constant: float
     penalty: float
@@ -263,7 +266,7 @@ class GapCertificate(_Statement):
         if self._exceeded:
             excess = f"{self.gap - self.max_gap:.3f} too much"
         return (
-            f"no useful round had a gap within max_gap={self.max_gap:g}, with or without a bias; "
+            f"no useful round had a gap within max_gap={self.max_gap:g}; "
             f"the model that comes nearest has a gap of {self.gap:.3f} on the {self.watched_on}, "
             f"{excess}, at an accuracy of {self.accuracy:.3f}; raise max_gap, or use more rounds "
             "or larger trees (max_leaf_nodes)"
@@ -302,8 +305,11 @@ class GapCertificate(_Statement):
                     else ""
                 ),
             ),
-            ("Loss with signed costs, exact", f"{self.cost_loss:.4g}"),
-            ("Bound on it", _bound(self.bound_cost_loss)),
+            (
+                "Loss with signed costs, exact",
+                f"{self.cost_loss:.4g} ({self.zero_loss:.4g} for a margin of zero)",
+            ),
+            ("Bound on it", _bound(self.bound_cost_loss, self.zero_loss)),
             ("Changes of the costs", f"{self.cost_change:+.4f} in its logarithm, over all rounds"),
             (
                 "Costs in the last round",
@@ -330,10 +336,10 @@ def _at_most_loss(error: float, loss: float) -> bool:
     return error <= loss * (1 + 2 * TIE) + ROUNDING
 
 
-def _bound(value: float | None) -> str:
+def _bound(value: float | None, vacuous: float = 1.0) -> str:
     if value is None:
         return "none"
-    return f"{value:.4g}" + (" (vacuous)" if value >= 1 - ROUNDING else "")
+    return f"{value:.4g}" + (" (vacuous)" if value >= vacuous - ROUNDING else "")
 
 
 def certify(
@@ -419,6 +425,7 @@ def certify_gap(
         train_error=float(first["train_error"][-1]),
         cost_loss=cost_loss,
         bound_cost_loss=None if np.isnan(bound) else bound,
+        zero_loss=float(last.zero_loss),
         cost_change=float(first["cost_change"].sum()),
         constant=constant,
         penalty=penalty,

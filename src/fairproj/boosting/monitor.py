@@ -106,13 +106,13 @@ class Monitor:
         self._costs = point.error_costs(rows.size, class_cost)
 
     def read(self, *, sweep: bool) -> Reading:
-        """The state after a round; with ``sweep``, the best bias if no gap is within its limit."""
+        """The state after a round; with ``sweep``, the best bias if a gap is above its limit."""
         cut = self.point.cut(self.rows)
         correct = self.rows.correct(cut)
         rates, gaps, allowed, within = self._judge(correct)
         useful = bool(self._useful(correct))
         bias = None
-        if sweep and self.point.fixed and not (within and useful):
+        if sweep and self.point.fixed and not within:
             bias = self._sweep(cut)
         return Reading(
             cut=cut,
@@ -153,15 +153,16 @@ class Monitor:
 
     def _sweep(self, cut: float) -> Bias | None:
         """Of all constants added to the margin, the one of least error within the limits."""
-        cuts, above = self.rows.above()
+        edges, above = self.rows.above()
         correct = correct_weight(above, self.rows.size)
         fit = self._judge(correct)[3] & self._useful(correct)
         if not fit.any():
             return None
         errors = self._costs @ (self.rows.size[:, None] - correct)
         errors = np.where(fit, errors, np.inf)
-        shift = cut - float(cuts[np.argmax(errors <= errors.min() + ROUNDING)])
-        correct = self.rows.correct(cut - shift)  # exactly, also for rows at the edge of a bin
+        best = int(np.argmax(errors <= errors.min() + ROUNDING))
+        shift = cut - self.rows.separate(float(edges[best]))
+        correct = self.rows.correct(cut - shift)
         rates, gaps, _, within = self._judge(correct)
         if not (within and self._useful(correct)):
             return None

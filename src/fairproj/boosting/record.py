@@ -92,6 +92,8 @@ class Observation:
         log L_lam(f), what the round minimised, after it.
     cost_change : float
         kappa: by how much the change of the costs before this round raised log L_lam.
+    zero_loss : float
+        L_lam of a margin of zero: ``sum_c S_c abs(worth_c)``.
     slope_mass : float
         ``sum_i s_i |worth_c| u_i / phi(0)`` before this round.
     train_error : float
@@ -113,6 +115,7 @@ class Observation:
     penalty: float
     log_cost_loss: float
     cost_change: float
+    zero_loss: float
     slope_mass: float
     train_error: float
 

@@ -95,9 +95,10 @@ class Requirements:
             inside = part.rate.inside(self.cells)
             weight, squares = by_group(rows.size * inside), by_group(rows.squares * inside)
             effective = np.maximum(weight**2 / np.maximum(squares, 1e-300), 1.0)
-            rate = np.clip(np.nan_to_num(rates[:, e]), 0.0, 1.0)  # 1 may come out as 1 + 2e-16
-            shape = (-1, *[1] * (rate.ndim - 1))
-            variances.append(rate * (1 - rate) / effective.reshape(shape))
+            effective = effective.reshape(-1, *[1] * (rates.ndim - 2))
+            # With one success and one failure more: a rate of 0 or 1 is not known exactly.
+            rate = (rates[:, e] * effective + 1) / (effective + 2)
+            variances.append(rate * (1 - rate) / effective)
         by_ratio = np.array([kind == "ratio" for kind in self.kinds], dtype=bool)
         by_ratio = by_ratio.reshape(-1, *[1] * (rates.ndim - 2))
         return _gap_errors(rates, np.stack(variances, axis=1), by_ratio)
@@ -108,9 +109,8 @@ def _gap_errors(rates: Array, variances: Array, by_ratio: NDArray[np.bool_]) -> 
 
     That of a ratio low / high is sqrt(var_low + ratio^2 var_high) / high.
     """
-    highest = np.argmax(np.nan_to_num(rates, nan=-np.inf), axis=0)[None]
-    lowest = np.argmin(np.nan_to_num(rates, nan=np.inf), axis=0)[None]
-    low, high = (np.take_along_axis(np.nan_to_num(rates), at, 0)[0] for at in (lowest, highest))
+    highest, lowest = np.argmax(rates, axis=0)[None], np.argmin(rates, axis=0)[None]
+    low, high = (np.take_along_axis(rates, at, 0)[0] for at in (lowest, highest))
     var_low, var_high = (np.take_along_axis(variances, at, 0)[0] for at in (lowest, highest))
     high = np.maximum(high, 1e-12)
     weight = np.where(by_ratio, (low / high) ** 2, 1.0)

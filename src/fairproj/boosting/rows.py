@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from fairproj.boosting.losses import Loss
 from fairproj.data.chunks import RowChunks
 from fairproj.data.sample import Sample
-from fairproj.data.types import Array
+from fairproj.data.types import Array, Codes
 from fairproj.engines.base import TIE
 
-N_BINS = 1024
-_REFINEMENTS = 2  # of the bins in which a cut is searched
+N_BINS, FEWEST_BINS = 1024, 128
+MOST_PLACES = 1 << 16  # cells times bins; with many groups, bins are fewer
+SEARCHED_BINS = (1024, 1024, 1024)  # of a cut, each within one of the last
 
 
 class ScoredRows:
@@ -106,14 +107,15 @@ class ScoredRows:
         return self._known[key]
 
     def above(self) -> tuple[Array, Array]:
-        """Cuts, and the weight of each cell above each of them, of shape (n_cells, n_cuts).
+        """Edges of bins, and the weight of each cell above them, of shape (n_cells, n_edges).
 
-        The cuts are the inner edges of bins that are even in f / (1 + |f|), so that all margins
-        are covered and those near zero finely.
+        Bins are even in f / (1 + |f|), so that all margins are covered and those near zero finely.
+        `separate` makes a cut of an edge.
         """
-        histogram = self._histogram(-1.0, 1.0)
+        n_bins = max(FEWEST_BINS, min(N_BINS, MOST_PLACES // len(self.cells)))
+        histogram = self._histogram(-1.0, 1.0, self.cells.index, len(self.cells), n_bins)
         above = histogram[:, ::-1].cumsum(axis=1)[:, ::-1]
-        return _unsquash(np.linspace(-1.0, 1.0, N_BINS + 1)[1:-1]), above[:, 1:]
+        return np.linspace(-1.0, 1.0, n_bins + 1)[1:-1], above[:, 1:]
 
     def find_cut(self, inside: NDArray[np.bool_], share: float, side: str) -> float:
         """The cut above which a share of the weight in some cells lies.
@@ -124,42 +126,55 @@ class ScoredRows:
         low, high = -1.0, 1.0
         wanted = share * self.size[inside].sum()
         beyond = 0.0  # the weight above the bins
-        for _ in range(1 + _REFINEMENTS):
-            bins = self._histogram(low, high)[inside].sum(axis=0)
+        apart = inside[self.cells.index].astype(np.intp)
+        for n_bins in SEARCHED_BINS:
+            bins = self._histogram(low, high, apart, 2, n_bins)[1]
             above = beyond + np.append(bins[::-1].cumsum()[::-1], 0.0)
-            edges = np.linspace(low, high, N_BINS + 1)
+            edges = np.linspace(low, high, n_bins + 1)
             at = int(np.searchsorted(-above, -wanted - TIE))  # the first edge with at most `wanted`
-            at = min(max(at, 1), N_BINS)
+            at = min(max(at, 1), n_bins)
             low, high, beyond = edges[at - 1], edges[at], above[at]
-        if side == "at_most" or (side == "nearest" and wanted - above[at] < above[at - 1] - wanted):
-            return float(_unsquash(high))
-        # Rows on the lower edge are above the cut.
-        cut = float(_unsquash(low))
-        return cut - 4 * TIE * (1 + abs(cut))
+        upper = side == "at_most" or wanted - above[at] < (
+            above[at - 1] - wanted if side == "nearest" else TIE
+        )
+        return self.separate(high if upper else low)
 
-    def _histogram(self, low: float, high: float) -> Array:
-        """Weights by cell and bin of f / (1 + |f|), of shape (n_cells, N_BINS)."""
-        n_cells = len(self.cells)
-
-        scale, everything = N_BINS / (high - low), low == -1.0 and high == 1.0
+    def separate(self, edge: float) -> float:
+        """The middle between the margins next to the edge of a bin of f / (1 + |f|)."""
 
         def part(rows: slice, scratch: Array) -> Array:
-            index, weight = self.cells.index[rows], self.weight[rows]
+            margin = self.margin[rows]
+            above = margin / (1 + np.abs(margin)) >= edge
+            lower = np.max(margin, initial=-np.inf, where=~above)
+            return np.array([lower, np.max(-margin, initial=-np.inf, where=above)])
+
+        lower, upper = self.cells.reduction.max(np.max(self._chunks(part), axis=0)) * [1.0, -1.0]
+        if not np.isfinite(lower):  # every row is above the edge
+            return float(upper) - 1.0
+        return float(lower) + 1.0 if not np.isfinite(upper) else float(lower + upper) / 2
+
+    def _histogram(self, low: float, high: float, index: Codes, n_parts: int, n_bins: int) -> Array:
+        """Weights by part of the rows and bin of f / (1 + |f|), of shape (n_parts, n_bins)."""
+        scale, everything = n_bins / (high - low), low == -1.0 and high == 1.0
+        total = np.zeros(n_parts * n_bins)
+
+        def part(rows: slice, scratch: Array) -> None:
+            places, weight = index[rows], self.weight[rows]
             np.abs(self.margin[rows], out=scratch)
             scratch += 1.0
             np.divide(self.margin[rows], scratch, out=scratch)
-            place = scratch
+            squashed = scratch
             if not everything:
                 inside = (scratch >= low) & (scratch < high)
-                place, index, weight = scratch[inside], index[inside], weight[inside]
-            place -= low
-            place *= scale
-            bins = np.minimum(place.astype(np.intp), N_BINS - 1)
-            bins += index * N_BINS
-            return np.bincount(bins, weight, n_cells * N_BINS).astype(float)
+                squashed, places, weight = scratch[inside], places[inside], weight[inside]
+            squashed -= low
+            squashed *= scale
+            bins = np.minimum(squashed.astype(np.intp), n_bins - 1)
+            bins += places * n_bins
+            np.add(total, np.bincount(bins, weight, len(total)), out=total)
 
-        total = np.sum(self._chunks(part), axis=0)
-        return self.cells.reduction.sum(total).reshape(n_cells, N_BINS)
+        self._chunks(part)
+        return self.cells.reduction.sum(total).reshape(n_parts, n_bins)
 
 
 def correct_weight(predicted: Array, size: Array) -> Array:
@@ -168,8 +183,3 @@ def correct_weight(predicted: Array, size: Array) -> Array:
     label = (np.arange(len(size)) % 2 == 1).reshape(shape)
     correct: Array = np.where(label, predicted, size.reshape(shape) - predicted)
     return correct
-
-
-def _unsquash(x: Any) -> Any:
-    """f from f / (1 + |f|); the ends are finite."""
-    return x / np.maximum(1 - np.abs(x), 1e-12)

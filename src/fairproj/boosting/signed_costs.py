@@ -283,6 +283,7 @@ class SignedCosts:
             penalty=penalty,
             log_cost_loss=_log(cost_loss),
             cost_change=self._cost_change,
+            zero_loss=float(self._rows.size @ self._costs.magnitude),
             slope_mass=slope_mass / self._unit,
             train_error=float(self._cost_model.class_cost @ wrong),
         )

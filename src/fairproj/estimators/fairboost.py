@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import _fit_context, clone
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_monotonic_cst
 
@@ -49,7 +50,9 @@ FEWEST_HELD_OUT = 10
 # Of `baseline_`, where they differ from the model's. One gap, since several would need as many
 # constraints.
 BASELINE_PARAMETERS: dict[str, Any] = {"constraints": None, "max_gap": 1.0, "baseline": False}
-_POINTS = ("threshold", "selection_rate", "max_false_positive_rate", "max_false_negative_rate")
+_SHARES = ("selection_rate", "max_false_positive_rate", "max_false_negative_rate")
+_POINTS = ("threshold", *_SHARES)
+LARGEST_RATIO = 1e12  # of class weights
 
 
 class FairBoostClassifier(BoostedClassifier):
@@ -112,7 +115,7 @@ class FairBoostClassifier(BoostedClassifier):
         Rates are not affected.
     threshold : float, optional
         The probability of the positive label above which it is predicted, and at which gaps are
-        watched; 0.5 by default.
+        watched; 0.5 by default. A bias, where one is needed, moves the probabilities.
     selection_rate : float, optional
         The share of the rows to predict positive, in place of a threshold.
     max_false_positive_rate, max_false_negative_rate : float, optional
@@ -384,23 +387,27 @@ class FairBoostClassifier(BoostedClassifier):
         self._warn_of_one_group(prepared, sample)
         self._adopt(prepared, sample)
         required = find_requirements(self.constraints, self.max_gap, sample.cells)
-        sample, held_out = self._hold_out(sample, validation, required)
+        sample, held_out = self._hold_out(sample, validation, required, prepared.with_groups)
         del prepared
         if self.baseline:
             self._train_both(sample, held_out)
         else:
             parts = [sample, held_out]
             del sample, held_out  # the engine bins what it needs; a copy of X may be freed
-            self._train(parts.pop(0), parts.pop(0))
+            self._train(parts.pop(0), parts.pop(0), self._settings())
         self._warn_of_outcome()
         return self
 
     def _train_both(self, sample: Sample, held_out: Sample | None) -> None:
-        """With and without the constraint: same rows, same choice of the round by its loss."""
-        self._train(sample, held_out)
+        """With and without the constraint: same rows, seed and choice of the round by its loss."""
+        settings = self._settings()
+        if not isinstance(settings.random_state, Integral):
+            seed = check_random_state(settings.random_state).randint(np.iinfo(np.int32).max)
+            settings = replace(settings, random_state=int(seed))
+        self._train(sample, held_out, settings)
         plain = clone(self).set_params(**BASELINE_PARAMETERS)
         plain._take_over(self)
-        plain._train(sample, held_out, choose_best=True)
+        plain._train(sample, held_out, settings, choose_best=True)
         self.baseline_ = plain
         self.price_ = measure_price(self, plain, sample if held_out is None else held_out)
 
@@ -411,7 +418,13 @@ class FairBoostClassifier(BoostedClassifier):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def _train(self, sample: Any, held_out: Any, *, choose_best: bool = False) -> None:
+    def _train(
+        self, sample: Any, held_out: Any, settings: LearnerSettings, *, choose_best: bool = False
+    ) -> None:
+        if settings.subsample * len(sample) < 1:
+            raise ValueError(
+                f"subsample={self.subsample:g} leaves no row of {len(sample)} for a tree; raise it"
+            )
         required = find_requirements(self.constraints, self.max_gap, sample.cells)
         watched = sample if held_out is None else held_out
         if held_out is not None:
@@ -439,7 +452,7 @@ class FairBoostClassifier(BoostedClassifier):
             multipliers=self._multipliers(required),
             patience=self.n_iter_no_change if self.early_stopping else None,
         )
-        engine = self._kind.bind(self._settings(), sample, held_out)
+        engine = self._kind.bind(settings, sample, held_out)
         del sample, held_out, watched
         rounds = boost(
             engine, objective, n_rounds=self.n_estimators, learning_rate=self.learning_rate
@@ -484,10 +497,15 @@ class FairBoostClassifier(BoostedClassifier):
                 f"class_weight has {listing(unknown)}, and the labels are "
                 f"{listing(sample.classes)}; give a weight for these"
             )
-        costs = np.array([self.class_weight.get(label, 1.0) for label in sample.classes], float)
-        if not (np.isfinite(costs).all() and (costs > 0).all()):
-            raise ValueError(f"class_weight must hold positive numbers, got {self.class_weight!r}")
-        return costs
+        given: list[Any] = [self.class_weight.get(label, 1.0) for label in sample.classes]
+        numbers = all(isinstance(value, Real) for value in given)
+        valid = numbers and all(0 < value < np.inf for value in given)
+        if not valid or max(given) > LARGEST_RATIO * min(given):
+            raise ValueError(
+                "class_weight must hold positive numbers whose ratio is at most "
+                f"{LARGEST_RATIO:g}, got {self.class_weight!r}"
+            )
+        return np.array(given, dtype=float)
 
     def _operating_point(self, cells: Cells, loss: Loss) -> OperatingPoint:
         if self.selection_rate is not None:
@@ -502,7 +520,11 @@ class FairBoostClassifier(BoostedClassifier):
     # Rows to watch
 
     def _hold_out(
-        self, sample: Sample, validation: tuple[Any, ...], required: Requirements
+        self,
+        sample: Sample,
+        validation: tuple[Any, ...],
+        required: Requirements,
+        with_groups: bool,
     ) -> tuple[Sample, Sample | None]:
         """The training rows, and the rows to watch if these are others."""
         X_val, y_val, groups, _ = validation
@@ -518,9 +540,14 @@ class FairBoostClassifier(BoostedClassifier):
             raise ValueError(
                 "X_val and validation_fraction both say which rows to watch; leave one of them out"
             )
-        if y_val is None or (groups is None and self.sensitive_columns is None):
+        needs_groups = with_groups and self.sensitive_columns is None
+        if y_val is None or (groups is None and needs_groups):
             missing = "y_val" if y_val is None else "sensitive_features_val"
             raise ValueError(f"X_val is given without {missing}; pass it too")
+        if groups is not None and not with_groups:
+            raise ValueError(
+                "sensitive_features_val is given without sensitive_features; pass both or none"
+            )
         return sample, self._validation_sample(sample, validation)
 
     def _fraction(self, sample: Sample, required: Requirements) -> float | None:
@@ -534,9 +561,10 @@ class FairBoostClassifier(BoostedClassifier):
             return self.validation_fraction
         if self.early_stopping:
             return HELD_OUT
-        if not required.comparable:
-            return None
-        enough = HELD_OUT * fewest_rows(required, sample.cells) >= FEWEST_HELD_OUT
+        counts = [fewest_rows(required, sample.cells)] if required.comparable else []
+        if any(getattr(self, name) is not None for name in _SHARES):
+            counts.append(int(sample.cells.counts.reshape(-1, 2).sum(axis=0).min()))
+        enough = bool(counts) and HELD_OUT * min(counts) >= FEWEST_HELD_OUT
         return HELD_OUT if enough else None
 
     def _split(self, sample: Sample, fraction: float) -> tuple[Sample, Sample]:
@@ -568,8 +596,8 @@ class FairBoostClassifier(BoostedClassifier):
     def _warn_of_outcome(self) -> None:
         if self.history_.stop_reason is StopReason.FALLBACK:
             warn_user(
-                f"{StopReason.FALLBACK.sentence}; use larger trees (max_leaf_nodes) or smaller "
-                "leaves (min_samples_leaf)"
+                f"{StopReason.FALLBACK.sentence}; check that the features vary and that class "
+                "weights are not extreme, or use smaller leaves (min_samples_leaf)"
             )
         elif shortfall := getattr(self.certificate_, "shortfall", ""):
             warn_user(shortfall)

@@ -260,7 +260,7 @@ def _check_observation(observed: Observation, history: History) -> None:
     _check_length(observed.multipliers, len(history.watched), "observed.multipliers")
     _check_share(observed.train_error, "observed.train_error")
     _check_margin(observed.cut, "observed.cut")
-    for name in ("limit_multiplier", "flipped", "slope_mass"):
+    for name in ("limit_multiplier", "flipped", "slope_mass", "zero_loss"):
         _check_not_negative(getattr(observed, name), f"observed.{name}")
     for name in ("log_cost_loss", "cost_change"):
         _check_log_loss(getattr(observed, name), f"observed.{name}")

@@ -41,8 +41,8 @@ class Price:
     Attributes
     ----------
     rows : str
-        The rows on which both models were measured: "held-out rows", which neither was trained on,
-        or "training rows".
+        The rows on which both models were measured: "held-out rows", which neither was trained on
+        (but on which ``fit`` chose the rounds of both), or "training rows".
     n_rows : int
     model, plain : Scores
         With and without the constraint.
