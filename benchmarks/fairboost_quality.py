@@ -89,7 +89,7 @@ def expected(y: Any, chance: Any, groups: Any, constraint: str) -> tuple[float, 
 
 
 def problems_part(fresh: bool) -> str:
-    methods = [("FairBoost", range(5)), ("threshold", range(5)), ("EG", range(1))]
+    methods = [("FairBoost", range(5)), ("threshold", range(5)), ("EG", range(5))]
     cases = [
         {**case, "method": method, "leaves": leaves}
         for method, seeds in methods

@@ -988,8 +988,9 @@ def test_a_model_that_is_not_useful_has_an_exit_code_of_its_own(folder, rare):
     assert reason.startswith("warning: the model is not useful: on the training rows its errors")
     assert "--class-weight balanced" in reason
     assert not load(path).certificate_.useful
-    sentence = "same prediction for everyone, whatever its gap"
+    sentence = "The model is not useful, whatever its gap"
     assert sentence in " ".join(run("audit", path, folder / "rare.csv").stdout.split())
+    run("audit", path, folder / "rare.csv", "--max-gap", 0.9, code=5)  # within it, and useless
     assert sentence in " ".join(run("info", path).stdout.split())
     useful = ("--class-weight", "balanced", "--force")
     result = run(*rare, "--rounds", 10, *useful, "-o", path)

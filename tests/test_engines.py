@@ -163,6 +163,7 @@ def own_engine(monkeypatch):
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:the model says the same")
 def test_an_engine_of_the_users(make, own_engine):
     model = make(engine=own_engine).fit(X, Y, sensitive_features=GROUPS)
     same = make(estimator=ColumnSignClassifier()).fit(X, Y, sensitive_features=GROUPS)

@@ -460,7 +460,7 @@ def test_every_cell_of_two_rows_is_watched():
     few = np.concatenate([np.flatnonzero(label == Y)[:2] for label in (-1, 1)])
     groups[few] = 2
     model = boost("equalized_odds", n_estimators=5, validation_fraction=0.1)
-    with quiet(), pytest.warns(UserWarning, match="fewer than 30 watched rows"):
+    with quiet(), pytest.warns(UserWarning, match="fewer than 20 watched rows"):
         model.fit(X, Y, sensitive_features=groups)
     assert not np.isnan(model.history_.by_group("rates")).any()
 

@@ -79,12 +79,21 @@ def test_add_a_constraint(guide):
     assert gaps["false_positive_rate_parity"] == pytest.approx(names["gap"])
     assert gaps["true_negative_rate_parity"] == pytest.approx(names["gap"])
     search = GapSearchCV(
-        FairBoostClassifier("true_negative_rate_parity", n_estimators=10),
+        FairBoostClassifier(
+            "true_negative_rate_parity",
+            n_estimators=10,
+            learning_rate=0.5,
+            validation_fraction=None,
+        ),
         max_gap=0.5,
         param_values=[0.1, 0.3],
         cv=2,
     ).fit(X, y, sensitive_features=groups)
     assert search.met_
+
+
+def test_certificate(guide):
+    assert guide("certificate.md")
 
 
 def test_add_a_loss(guide):

@@ -35,7 +35,9 @@ X, Y, SEX = DATA.data, DATA.target, DATA.sensitive_features
 @pytest.fixture(scope="module", params=METHODS)
 def model(request):
     estimator = {
-        "FairBoostClassifier": FairBoostClassifier(max_gap=0.2, n_estimators=10),
+        "FairBoostClassifier": FairBoostClassifier(
+            max_gap=0.2, n_estimators=20, learning_rate=0.3, random_state=0
+        ),
         "FairProjClassifier": FairProjClassifier(epsilon=0.2, n_estimators=10),
     }[request.param]
     return estimator.fit(X, Y, sensitive_features=SEX)
@@ -294,7 +296,7 @@ def recorded(search, method):
 
 @pytest.mark.filterwarnings("ignore:some groups have fewer")
 def test_candidates_of_a_search():
-    estimator = FairBoostClassifier(n_estimators=5)
+    estimator = FairBoostClassifier(n_estimators=20, learning_rate=0.3)
     search = GapSearchCV(estimator, 0.9, param_values=[0.02, 0.1, 0.3], cv=2)
     search.fit(X, Y, sensitive_features=SEX)
     record = recorded(search, "FairBoostClassifier")

@@ -186,7 +186,11 @@ INPUTS = {
         {"sensitive_features": GROUPS},
     ),
     "share": (X, {"selection_rate": 0.2}, {"sensitive_features": GROUPS}),
-    "threshold": (mixed_frame(), {"threshold": 0.8}, {"sensitive_features": GROUPS}),
+    "threshold": (
+        mixed_frame(),
+        {"threshold": 0.6, "learning_rate": 0.5},
+        {"sensitive_features": GROUPS},
+    ),
     "estimator": (
         pd.DataFrame(X, columns=["merit", "tells"]),
         {"estimator": DecisionTreeClassifier(max_depth=1, random_state=0)},

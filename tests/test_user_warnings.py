@@ -29,7 +29,7 @@ FITS = {
     "fallback": (FairProjClassifier(), CONSTANT, HALF, GROUPS, "raise epsilon"),
     "no groups, loop": (FairBoostClassifier(), X, Y, None, "no sensitive_features were given"),
     "one group, loop": (FairBoostClassifier(), X, Y, ONE_GROUP, "holds one group only"),
-    "few rows, loop": (FairBoostClassifier(), X, Y, FEW, "fewer than 30 watched rows"),
+    "few rows, loop": (FairBoostClassifier(), X, Y, FEW, "fewer than 20 watched rows"),
     "missed target, loop": (FairBoostClassifier(max_gap=0), NOISE, Y, GROUPS, "max_gap"),
     "fallback, loop": (FairBoostClassifier(), CONSTANT, HALF, GROUPS, "smaller leaves"),
     "missed by a class weight": (FairBoostClassifier(), X, RARE, GROUPS, "says the same"),

@@ -16,7 +16,7 @@ from fairproj.data.cells import Cells
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 
-FEW_ROWS = 30  # a rate over fewer rows than this draws a warning
+FEW_ROWS = 20  # a rate over fewer rows than this draws a warning
 
 
 @dataclass(frozen=True)

@@ -67,4 +67,5 @@ def _with_interval(row: dict[str, Any]) -> list[str]:
 
 
 def exit_code(content: dict[str, Any]) -> int:
-    return {"not met": NOT_MET, "undecided": UNDECIDED}.get(content["verdict"], 0)
+    codes = {"not met": NOT_MET, "undecided": UNDECIDED, "not useful": NOT_USEFUL}
+    return codes.get(content["verdict"], 0)

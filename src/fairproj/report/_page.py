@@ -13,6 +13,7 @@ _VERDICTS = {
     "met": "Target met",
     "not met": "Target not met",
     "undecided": "Undecided",
+    "not useful": "Model not useful",
     "no target": "No target",
 }
 

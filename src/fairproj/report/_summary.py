@@ -130,6 +130,8 @@ def summarize_estimator(
         content["dynamics"] = dynamics(inner.history_)
         content["certificate"] = _certificate(inner.certificate_)
         content["summary"] += _words.decision(inner)
+        if content["verdict"] == "met" and not getattr(inner.certificate_, "useful", True):
+            content["verdict"] = "not useful"
     if hasattr(inner, "baseline_"):
         content["price"] = _price(estimator, inner, X, y, groups, content)
     return content

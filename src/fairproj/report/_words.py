@@ -90,8 +90,8 @@ def decision(model: Any) -> list[str]:
 
 
 _NOT_USEFUL = (
-    "The model is not useful: on the {rows} its errors cost no less than those of the "
-    "same prediction for everyone, whatever its gap."
+    "The model is not useful, whatever its gap: on the {rows} it says the same to nearly everyone, "
+    "or its errors cost no less than those of the same prediction for everyone."
 )
 
 
@@ -298,18 +298,19 @@ SIGNED_COSTS = (
 
 def _proved_error(certificate: GapCertificate) -> str:
     exact = (
-        f"the training loss is {certificate.loss:.3g} (1 for a score of zero), and the model errs "
-        f"on {percent(certificate.train_error)} of the training rows"
+        f"the training loss is {certificate.loss:.3g} (1 for a score of zero), and the training "
+        f"error, with class weights and decided at a score of zero, is "
+        f"{percent(certificate.train_error)}"
     )
     text = f"The proved bound on the training error says nothing here; {exact}."
     if certificate.bound_error < certificate.constant_error - 1e-9:
         text = (
-            f"It is proved that the model errs on at most {percent(certificate.bound_error)} of "
-            f"the training rows, fewer than the same prediction for everyone "
-            f"({percent(certificate.constant_error)}); in fact {exact}."
+            "The training error, with class weights and decided at a score of zero, is proved to "
+            f"be at most {percent(certificate.bound_error)}, less than that of the same prediction "
+            f"for everyone ({percent(certificate.constant_error)}); in fact {exact}."
         )
     bound = certificate.bound_cost_loss
-    if bound is not None and bound < 1 - 1e-9:
+    if bound is not None and bound < certificate.zero_loss - 1e-9:
         text += (
             f" The loss with signed costs is proved to be at most {bound:.3g}; in fact it is "
             f"{certificate.cost_loss:.3g}."
