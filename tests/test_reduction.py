@@ -178,15 +178,8 @@ def signed_costs(
         multipliers=Multipliers(required.kinds, N_GROUPS),
     )
     engine = ListedStumps(training.X, held_out.X, stumps, training.reduction, votes)
-    return finish_signed_costs(
-        collect(engine, objective, loss.link_scale, required.limits),
-        monitor,
-        loss,
-        newton=newton,
-        intercept=objective.intercept,
-        constant_error=0.5,
-        choose_best=False,
-    )
+    run = collect(engine, objective, loss.link_scale, required.limits)
+    return finish_signed_costs(run, objective, choose_best=False)
 
 
 def drain(rounds):

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairproj.boosting.certificate import Certificate, GapCertificate, certify, certify_gap
-from fairproj.boosting.losses import Loss
-from fairproj.boosting.monitor import Monitor
 from fairproj.boosting.record import History, Round, StopReason
+from fairproj.boosting.signed_costs import SignedCosts
 from fairproj.data.types import Array
 from fairproj.engines.base import Engine, Ensemble
 
@@ -58,21 +57,12 @@ def finish_projection(run: Run, constraint_names: list[str], train_error: float)
     return Outcome(run.ensemble(len(run.learners)), history, certificate)
 
 
-def finish_signed_costs(
-    run: Run,
-    monitor: Monitor,
-    loss: Loss,
-    *,
-    newton: bool,
-    intercept: float,
-    constant_error: float,
-    choose_best: bool,
-) -> Outcome:
+def finish_signed_costs(run: Run, objective: SignedCosts, *, choose_best: bool) -> Outcome:
     """Keep the best rounds of a run of `FairBoostClassifier`, with a bias if needed.
 
     ``choose_best`` asks for the round of least loss where nothing is compared; else all are kept.
     """
-    required = monitor.requirements
+    required = objective.monitor.requirements
     observed: list[Any] = [record.observed for record in run.rounds]
     choice = Choice(len(observed))
     if required.comparable:
@@ -85,17 +75,19 @@ def finish_signed_costs(
         watched=tuple(required.names),
         kept=choice.kept,
         bias=choice.bias,
-        bound=None if newton else loss.bound,
+        bound=None if objective.newton else objective.loss.bound,
     )
     cut = observed[choice.kept - 1].cut
     certificate = certify_gap(
         history,
         threshold=probability_at(cut, run.link_scale, required.cells.positive_class),
-        watched_on=monitor.name,
-        constant_error=constant_error,
+        watched_on=objective.monitor.name,
+        constant_error=objective.constant_error,
         compared=required.comparable,
     )
-    return Outcome(run.ensemble(choice.kept, intercept + choice.bias), history, certificate)
+    return Outcome(
+        run.ensemble(choice.kept, objective.intercept + choice.bias), history, certificate
+    )
 
 
 def probability_at(cut: float, link_scale: float, positive_class: int) -> float:

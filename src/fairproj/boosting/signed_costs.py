@@ -65,7 +65,7 @@ class SignedCosts:
         multipliers: Multipliers,
         patience: int | None = None,
     ) -> None:
-        self._rows, self._monitor, self._loss, self._newton = rows, monitor, loss, newton
+        self._rows, self.monitor, self.loss, self.newton = rows, monitor, loss, newton
         self._discrete, self._multipliers, self._patience = discrete, multipliers, patience
         self._unit = float(loss.value(np.zeros(1))[0])
         point = monitor.point
@@ -83,15 +83,24 @@ class SignedCosts:
         self._add(self.intercept, 1.0)
         self._set_costs()
 
+    @property
+    def constant_error(self) -> float:
+        """The error of the better constant prediction on the training rows."""
+        return float(self._by_label().min())
+
+    def _by_label(self) -> Array:
+        by_label = (self._rows.size * self._cost_model.class_cost).reshape(-1, 2).sum(axis=0)
+        return np.asarray(by_label)
+
     def _log_odds(self) -> float:
         """The constant margin of least loss."""
-        by_label = (self._rows.size * self._cost_model.class_cost).reshape(-1, 2).sum(axis=0)
-        return float(np.log(by_label[1] / by_label[0])) / self._loss.link_scale
+        by_label = self._by_label()
+        return float(np.log(by_label[1] / by_label[0])) / self.loss.link_scale
 
     def _add(self, h: Any, vote: float, held_out: Any = None) -> None:
         self._rows.add(h, vote)
-        if self._monitor.rows is not self._rows:
-            self._monitor.rows.add(h if held_out is None else held_out, vote)
+        if self.monitor.rows is not self._rows:
+            self.monitor.rows.add(h if held_out is None else held_out, vote)
 
     def _set_costs(self) -> None:
         self._costs = self._cost_model(self._multipliers.by_group, self._multipliers.limit)
@@ -106,7 +115,7 @@ class SignedCosts:
 
     def targets(self) -> Targets:
         """Gradient -c u y~ and Hessian c phi'' of costs c; in a first-order round -w y~ and w."""
-        rows, loss, flipped = self._rows, self._loss, self._costs.flipped
+        rows, loss, flipped = self._rows, self.loss, self._costs.flipped
         rows.losses()  # sets the slopes
         flips = bool(flipped.any())
 
@@ -123,24 +132,24 @@ class SignedCosts:
             np.take(self._scale, index, out=cost, mode="clip")
             cost *= rows.weight[chunk]
             w = np.multiply(cost, slope, out=self._w[chunk])
-            if self._newton:
+            if self.newton:
                 np.multiply(cost, loss.curvature(margin, slope), out=self._hessian[chunk])
             np.multiply(w, label, out=self._gradient[chunk])
             np.negative(self._gradient[chunk], out=self._gradient[chunk])
             return np.bincount(index, w, len(flipped)).astype(float)
 
         self._mass = rows.cells.reduction.sum(np.sum(self._chunks(part), axis=0))
-        if not self._newton:
+        if not self.newton:
             total = max(float(self._mass.sum()), _FLOOR)
             self._gradient /= total
             self._hessian[:] = self._w / total
         moved = self._multipliers.by_group.any() or self._multipliers.limit > 0
-        largest = LARGEST_STEP if self._newton and moved else math.inf
+        largest = LARGEST_STEP if self.newton and moved else math.inf
         return Targets(self._gradient, self._hessian, largest)
 
     def judge(self, fitted: Fitted) -> float | None:
         """The learner's error under w, or None where no error ends the run (Newton steps)."""
-        h = _sign(fitted.h) if self._newton else fitted.h
+        h = _sign(fitted.h) if self.newton else fitted.h
         self._h = h
         index, n_cells = self._rows.cells.index, len(self._mass)
 
@@ -149,14 +158,14 @@ class SignedCosts:
             scratch += w[rows]
             return np.bincount(index[rows], scratch, n_cells).astype(float)
 
-        w = self._w if self._newton else self._hessian
+        w = self._w if self.newton else self._hessian
         total = max(float(self._mass.sum()), _FLOOR)
         # Sums of w (1 - y~ h): exactly zero for a learner without mistakes.
         wrong = self._rows.cells.reduction.sum(np.sum(self._chunks(part), axis=0))
-        wrong = wrong / total if self._newton else wrong
+        wrong = wrong / total if self.newton else wrong
         self._error_w = float(wrong.sum()) / 2
         self._error_q, self._tv = self._unconstrained(h, self._mass / total - wrong)
-        if not self._newton:
+        if not self.newton:
             return self._error_w
         return 0.5 if fitted.constant and self._at_rest else None
 
@@ -181,7 +190,7 @@ class SignedCosts:
         """Sums of s k u and s k u y h over the rows of cells where q is no multiple of w."""
         chosen, rows = self._apart_rows, self._rows
         index, y = rows.cells.index[chosen], rows.y[chosen]
-        slope = rows.weight[chosen] * self._loss.slope(y * rows.margin[chosen])
+        slope = rows.weight[chosen] * self.loss.slope(y * rows.margin[chosen])
         slope *= self._cost_model.class_cost[index]
         values = (slope, slope * y * h[chosen])
         local = np.array([np.bincount(index, each, len(rows.size)) for each in values], float)
@@ -190,7 +199,7 @@ class SignedCosts:
 
     def step(self) -> float:
         """The vote of the judged learner: 1 for a Newton step, else by a line search."""
-        return 1.0 if self._newton else self._line_search()
+        return 1.0 if self.newton else self._line_search()
 
     def _line_search(self) -> float:
         """The vote alpha that minimises E_w[exp(-alpha y~ h)].
@@ -222,9 +231,7 @@ class SignedCosts:
         """Go to f + vote h, read the watched rows, and move the multipliers."""
         slope_mass = float(self._mass.sum()) * float(self._rows.size @ self._costs.magnitude)
         self._add(fitted.h, vote, fitted.held_out)
-        reading = self._monitor.read(
-            sweep=self._monitor.requirements.comparable and not self._found
-        )
+        reading = self.monitor.read(sweep=self.monitor.requirements.comparable and not self._found)
         self._found |= reading.within and reading.useful
         cost_loss = self._cost_loss(self._costs)
         observed = self._observe(reading, cost_loss, slope_mass)
@@ -290,7 +297,7 @@ class SignedCosts:
 
     def _count(self, reading: Reading) -> None:
         """Rounds since the best one that could be kept."""
-        compared = self._monitor.requirements.comparable
+        compared = self.monitor.requirements.comparable
         if reading.within and (reading.useful or not compared):
             better = reading.loss < self._best - 1e-12
             self._best = min(self._best, reading.loss)
@@ -306,7 +313,7 @@ class SignedCosts:
 
     def majority(self) -> float:
         """The constant learner of a run without a useful first learner."""
-        if self._newton:
+        if self.newton:
             return 0.0  # the intercept has the log odds already
         total = -float(self._rows.cells.reduction.sum(np.array([self._gradient.sum()]))[0])
         return 1.0 if total > TIE else -1.0

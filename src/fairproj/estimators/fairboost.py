@@ -425,11 +425,31 @@ class FairBoostClassifier(BoostedClassifier):
             raise ValueError(
                 f"subsample={self.subsample:g} leaves no row of {len(sample)} for a tree; raise it"
             )
+        objective = self._objective(sample, held_out)
+        engine = self._kind.bind(settings, sample, held_out)
+        del sample, held_out
+        rounds = boost(
+            engine, objective, n_rounds=self.n_estimators, learning_rate=self.learning_rate
+        )
+
+        def finish(learners: list[Any], records: list[Round], reason: StopReason) -> Outcome:
+            limits = objective.monitor.requirements.limits
+            scale, rate = objective.loss.link_scale, self.learning_rate
+            run = Run(engine, scale, learners, records, reason, rate, limits)
+            outcome = finish_signed_costs(
+                run, objective, choose_best=choose_best or self.early_stopping
+            )
+            observed: Any = outcome.history[outcome.history.n_kept - 1].observed
+            self._cut = float(observed.cut)
+            return outcome
+
+        self._run(rounds, self.n_estimators, finish)
+
+    def _objective(self, sample: Sample, held_out: Sample | None) -> SignedCosts:
         required = find_requirements(self.constraints, self.max_gap, sample.cells)
-        watched = sample if held_out is None else held_out
         if held_out is not None:
             check_watched_rows(required, held_out.cells)
-        warn_of_few_rows(required, watched.cells)
+        warn_of_few_rows(required, (sample if held_out is None else held_out).cells)
         loss = find_loss(self.loss)
         rows = ScoredRows(sample, loss, keep_slopes=True)
         class_cost = self._class_cost(rows.size, sample)
@@ -442,7 +462,7 @@ class FairBoostClassifier(BoostedClassifier):
             unit=float(loss.value(np.zeros(1))[0]),
             spare=self.margin == "one_se",
         )
-        objective = SignedCosts(
+        return SignedCosts(
             rows,
             monitor,
             loss,
@@ -452,29 +472,6 @@ class FairBoostClassifier(BoostedClassifier):
             multipliers=self._multipliers(required),
             patience=self.n_iter_no_change if self.early_stopping else None,
         )
-        engine = self._kind.bind(settings, sample, held_out)
-        del sample, held_out, watched
-        rounds = boost(
-            engine, objective, n_rounds=self.n_estimators, learning_rate=self.learning_rate
-        )
-        by_label = (rows.size * class_cost).reshape(-1, 2).sum(axis=0)
-
-        def finish(learners: list[Any], records: list[Round], reason: StopReason) -> Outcome:
-            scale, rate = loss.link_scale, self.learning_rate
-            run = Run(engine, scale, learners, records, reason, rate, required.limits)
-            return finish_signed_costs(
-                run,
-                monitor,
-                loss,
-                newton=self._newton,
-                intercept=objective.intercept,
-                constant_error=float(by_label.min()),
-                choose_best=choose_best or self.early_stopping,
-            )
-
-        self._run(rounds, self.n_estimators, finish)
-        observed: Any = self.history_[self.history_.n_kept - 1].observed
-        self._cut = float(observed.cut)
 
     def _multipliers(self, required: Requirements) -> Multipliers:
         """What moves the costs after each round."""
