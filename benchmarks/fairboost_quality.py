@@ -123,8 +123,8 @@ def problems_part(fresh: bool) -> str:
         "Four constraints, 2, 3 and 5 groups, five settings (`benchmarks/problems.py`); 200 "
         f"rounds at rate 0.1, target {TARGET:g} on the training rows, which are watched. Reached "
         "means a useful model within the target. Where it is missed, the accuracy counted is that "
-        "of a constant. Seeds from 0 on; nothing was chosen on them. The threshold and Exponentiated "
-        "Gradient, in expectation over its randomness, count as useful as soon as they are more "
+        "of a constant. Seeds from 0 on; nothing was chosen on them. The threshold and "
+        "Exponentiated Gradient, in expectation over its randomness, count as useful as soon as they are more "
         "accurate than a constant.\n\n" + markdown(lines)
     )
 
