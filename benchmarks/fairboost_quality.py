@@ -124,8 +124,8 @@ def problems_part(fresh: bool) -> str:
         f"rounds at rate 0.1, target {TARGET:g} on the training rows, which are watched. Reached "
         "means a useful model within the target. Where it is missed, the accuracy counted is that "
         "of a constant. Seeds from 0 on; nothing was chosen on them. The threshold and "
-        "Exponentiated Gradient, in expectation over its randomness, count as useful as soon as they are more "
-        "accurate than a constant.\n\n" + markdown(lines)
+        "Exponentiated Gradient, in expectation over its randomness, count as useful as soon as "
+        "they are more accurate than a constant.\n\n" + markdown(lines)
     )
 
 
