@@ -1,4 +1,4 @@
-"""FairBoost: rows carry signed costs that follow the gaps of the predictions (method, section 5).
+"""FairBoost: rows carry signed costs that follow the gaps of the predictions.
 
 A round minimises L_lam(f) = sum_i s_i |worth_c| phi(y~_i f(x_i)) / phi(0), where worth_c is the
 signed cost of the row's cell and y~_i its label, flipped where the cost is negative. After the
@@ -93,7 +93,7 @@ class SignedCosts:
         return np.asarray(by_label)
 
     def _log_odds(self) -> float:
-        """The constant margin of least loss."""
+        """The log odds of class 1: the constant of least loss, if the loss has their link."""
         by_label = self._by_label()
         return float(np.log(by_label[1] / by_label[0])) / self.loss.link_scale
 
