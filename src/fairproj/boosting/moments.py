@@ -106,5 +106,5 @@ def _warn_of_small_cells(constraint: Constraint, cells: Cells) -> None:
 
 def _without_empty(cells: Cells, features: Array, names: list[str]) -> Moments:
     present = cells.counts > 0
-    renumbered = np.cumsum(present) - 1
-    return Moments(renumbered[cells.index].astype(np.intp), features[present], names)
+    renumbered = (np.cumsum(present) - 1).astype(cells.index.dtype)
+    return Moments(renumbered[cells.index], features[present], names)

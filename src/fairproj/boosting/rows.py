@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fairproj.boosting.losses import Loss
 from fairproj.data.chunks import RowChunks
 from fairproj.data.sample import Sample
-from fairproj.data.types import Array, Codes
+from fairproj.data.types import Array
 from fairproj.engines.base import TIE
 
 N_BINS, FEWEST_BINS = 1024, 128
@@ -37,13 +37,13 @@ class ScoredRows:
     def __init__(self, sample: Sample, loss: Loss, *, keep_slopes: bool = False) -> None:
         self.cells = sample.cells
         self.y = sample.y
-        self.weight = sample.weight / self.cells.total(sample.weight).sum()
+        self.weight = divide(sample.weight, self.cells.total(sample.weight).sum())
         self.margin = np.zeros(len(sample))
-        self.size = self.cells.total(self.weight)
-        self.squares = self.cells.total(self.weight**2)
         self.slope = np.empty(len(sample) if keep_slopes else 0)
         self._loss = loss
         self._chunks = RowChunks(len(sample))
+        self.size = self.cells.total(self.weight)
+        self.squares = self.sum_by_cell(lambda rows: self.weight[rows])
         self._known: dict[str, Array] = {}
 
     @property
@@ -126,7 +126,7 @@ class ScoredRows:
         low, high = -1.0, 1.0
         wanted = share * self.size[inside].sum()
         beyond = 0.0  # the weight above the bins
-        apart = inside[self.cells.index].astype(np.intp)
+        apart = inside[self.cells.index].view(np.uint8)
         for n_bins in SEARCHED_BINS:
             bins = self._histogram(low, high, apart, 2, n_bins)[1]
             above = beyond + np.append(bins[::-1].cumsum()[::-1], 0.0)
@@ -153,7 +153,9 @@ class ScoredRows:
             return float(upper) - 1.0
         return float(lower) + 1.0 if not np.isfinite(upper) else float(lower + upper) / 2
 
-    def _histogram(self, low: float, high: float, index: Codes, n_parts: int, n_bins: int) -> Array:
+    def _histogram(
+        self, low: float, high: float, index: NDArray[Any], n_parts: int, n_bins: int
+    ) -> Array:
         """Weights by part of the rows and bin of f / (1 + |f|), of shape (n_parts, n_bins)."""
         scale, everything = n_bins / (high - low), low == -1.0 and high == 1.0
         total = np.zeros(n_parts * n_bins)
@@ -170,11 +172,18 @@ class ScoredRows:
             squashed -= low
             squashed *= scale
             bins = np.minimum(squashed.astype(np.intp), n_bins - 1)
-            bins += places * n_bins
+            bins += places.astype(np.intp) * n_bins
             np.add(total, np.bincount(bins, weight, len(total)), out=total)
 
         self._chunks(part)
         return self.cells.reduction.sum(total).reshape(n_parts, n_bins)
+
+
+def divide(weight: Array, total: float) -> Array:
+    """The weights divided by a total; equal weights that take no memory still take none."""
+    if len(weight) and weight.strides == (0,):
+        return np.broadcast_to(weight[0] / total, weight.shape)
+    return weight / total
 
 
 def correct_weight(predicted: Array, size: Array) -> Array:

@@ -73,7 +73,7 @@ class SignedCosts:
         rates = [part.rate for part in monitor.requirements.parts]
         self._cost_model = CostModel(rows.cells, rows.size, rates, class_cost, self._limited)
         self._chunks = RowChunks(len(rows.y))
-        self._w, self._gradient, self._hessian = np.zeros((3, len(rows.y)))
+        self._gradient, self._hessian = np.zeros((2, len(rows.y)))
         self._rates = monitor.requirements.reader(rows.size)
         self._cost_change = 0.0
         self._at_rest = True  # whether the costs are those of the round before
@@ -126,14 +126,14 @@ class SignedCosts:
             if flips:
                 other = np.flatnonzero(flipped[index])
                 label, slope = label.copy(), slope.copy()
-                label[other] *= -1.0
-                margin[other] *= -1.0
+                label[other] *= -1
+                margin[other] *= -1
                 slope[other] = loss.slope(margin[other])
             np.take(self._scale, index, out=cost, mode="clip")
             cost *= rows.weight[chunk]
-            w = np.multiply(cost, slope, out=self._w[chunk])
             if self.newton:
                 np.multiply(cost, loss.curvature(margin, slope), out=self._hessian[chunk])
+            w = np.multiply(cost, slope, out=cost)
             np.multiply(w, label, out=self._gradient[chunk])
             np.negative(self._gradient[chunk], out=self._gradient[chunk])
             return np.bincount(index, w, len(flipped)).astype(float)
@@ -142,7 +142,7 @@ class SignedCosts:
         if not self.newton:
             total = max(float(self._mass.sum()), _FLOOR)
             self._gradient /= total
-            self._hessian[:] = self._w / total
+            np.abs(self._gradient, out=self._hessian)
         moved = self._multipliers.by_group.any() or self._multipliers.limit > 0
         largest = LARGEST_STEP if self.newton and moved else math.inf
         return Targets(self._gradient, self._hessian, largest)
@@ -154,11 +154,11 @@ class SignedCosts:
         index, n_cells = self._rows.cells.index, len(self._mass)
 
         def part(rows: slice, scratch: Array) -> Array:
-            np.multiply(self._gradient[rows], h[rows], out=scratch)
-            scratch += w[rows]
+            gradient = self._gradient[rows]
+            np.multiply(gradient, h[rows], out=scratch)
+            scratch += np.abs(gradient)
             return np.bincount(index[rows], scratch, n_cells).astype(float)
 
-        w = self._w if self.newton else self._hessian
         total = max(float(self._mass.sum()), _FLOOR)
         # Sums of w (1 - y~ h): exactly zero for a learner without mistakes.
         wrong = self._rows.cells.reduction.sum(np.sum(self._chunks(part), axis=0))

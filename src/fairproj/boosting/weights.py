@@ -64,7 +64,7 @@ class ExponentialWeights:
         self._n_cells = n_cells
         self._reduction = reduction or LocalReduction()
         # Sums over few cells wait for one another; two places for each cell halve the wait.
-        self._doubled = (2 * index).astype(np.min_scalar_type(2 * n_cells))
+        self._doubled = 2 * index.astype(np.min_scalar_type(2 * n_cells))
         self._discrete = discrete
         chunk_rows = max(CHUNK_ROWS, 8 * n_cells)  # a chunk's sums are of the size of the cells
         self._parity = (np.arange(min(chunk_rows, len(y))) % 2).astype(np.uint8)

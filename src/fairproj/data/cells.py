@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairproj.data.checks import Groups
+from fairproj.data.chunks import RowChunks
 from fairproj.data.reduction import LocalReduction, Reduction
 from fairproj.data.types import Array, Codes
 
@@ -24,7 +25,7 @@ class Cells:
     Attributes
     ----------
     index : array of shape (n_rows,)
-        Each row's cell.
+        Each row's cell, as integers of any size.
     group_values, group_names : list
         The groups' values and how to print them.
     classes : array of shape (2,)
@@ -51,7 +52,7 @@ class Cells:
         positive_class: int = 1,
         reduction: Reduction | None = None,
     ) -> Cells:
-        index = (2 * groups.codes + (y > 0)).astype(np.intp)
+        index = 2 * groups.codes.astype(_index_type(groups)) + (y > 0)
         reduction = reduction or LocalReduction()
         return cls(index, groups.values, groups.names, classes, positive_class, reduction)
 
@@ -76,15 +77,26 @@ class Cells:
     @property
     def counts(self) -> Codes:
         """Rows in each cell, over all workers."""
-        return self.total(np.ones(len(self.index))).astype(np.intp)
+        return self.total(np.broadcast_to(1.0, len(self.index))).astype(np.intp)
 
     def total(self, values: Array) -> Array:
         """The sum of the rows' values in each cell, over all workers."""
-        return self.reduction.sum(np.bincount(self.index, values, len(self)).astype(float))
+
+        def part(rows: slice, _: Array) -> Array:
+            return np.bincount(self.index[rows], values[rows], len(self)).astype(float)
+
+        return self.reduction.sum(np.sum(RowChunks(len(self.index))(part), axis=0))
 
     def name(self, cell: int) -> str:
         group, label = divmod(cell, 2)
         return f"group {self.group_names[group]!r} with label {self.classes[label]!s}"
+
+
+def _index_type(groups: Groups) -> np.dtype[Any]:
+    """Wide enough for all cells; codes of machine integers stay that, for speed."""
+    if groups.codes.dtype == np.intp:
+        return np.dtype(np.intp)
+    return np.min_scalar_type(2 * len(groups.values))
 
 
 @dataclass(frozen=True)

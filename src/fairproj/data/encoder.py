@@ -14,6 +14,7 @@ from scipy import sparse
 
 from fairproj.data.checks import listing
 from fairproj.data.columns import is_frame
+from fairproj.data.reduction import Reduction
 from fairproj.data.types import Matrix
 from fairproj.data.user_warning import warn_user
 
@@ -119,10 +120,11 @@ class FeatureEncoder:
                 "fill them, or use the built-in trees"
             )
 
-    def for_rows(self, matrix: Matrix) -> FeatureEncoder:
-        """The encoder of a model that is trained on these encoded rows only."""
+    def for_rows(self, matrix: Matrix, reduction: Reduction) -> FeatureEncoder:
+        """The encoder of a model that is trained on these encoded rows only, of all workers."""
         encoder = copy.copy(self)
-        encoder._had_missing = _columns_with_missing(matrix)
+        missing = _columns_with_missing(matrix).astype(float)
+        encoder._had_missing = reduction.max(missing) > 0
         return encoder
 
     @classmethod

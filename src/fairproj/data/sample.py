@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from fairproj.data.blocks import Blocks
 from fairproj.data.cells import Cells
 from fairproj.data.checks import (
     Groups,
@@ -35,6 +36,7 @@ class Sample:
     X : array, CSR matrix or data frame
         As the learners read it: encoded where the engine asks for a matrix.
     y : array of -1 and +1
+        Of doubles, or of small integers where rows are many.
     classes : array of shape (2,)
         The labels that -1 and +1 stand for.
     weight : array of shape (n_rows,)
@@ -46,6 +48,8 @@ class Sample:
         What made the matrix, where X is one.
     reduction : Reduction
         Adds up over workers, where each holds some of the rows.
+    parts : Blocks, optional
+        Where the rows stand in the whole table; by default they are all of it.
     cache : dict
         What engines keep with these rows, such as binned data.
     """
@@ -58,10 +62,20 @@ class Sample:
     positive_class: int
     encoder: FeatureEncoder | None = None
     reduction: Reduction = field(default=LocalReduction(), repr=False)
+    parts: Blocks | None = field(default=None, repr=False)
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def blocks(self) -> Blocks:
+        return self.parts or Blocks.whole(len(self))
+
+    @cached_property
+    def n_rows(self) -> int:
+        """The number of rows, over all workers."""
+        return int(self.reduction.sum(np.array([float(len(self))]))[0])
 
     @cached_property
     def cells(self) -> Cells:
@@ -88,7 +102,8 @@ class Sample:
             y=self.y[rows],
             weight=self.weight[rows],
             groups=groups,
-            encoder=None if self.encoder is None else self.encoder.for_rows(X),
+            encoder=None if self.encoder is None else self.encoder.for_rows(X, self.reduction),
+            parts=None if self.parts is None else self.parts.take(rows),
             cache={},
         )
 
@@ -132,15 +147,23 @@ def scale_weights(weight: Array) -> Array:
 def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:
     """Rows to train on and rows to hold out, the same share of every (group, label) cell.
 
-    At least one row of a cell is trained on, and of two rows or more at least one is held out.
+    At least one row of a cell is trained on, and of two rows or more at least one is held out. The
+    rows held out are drawn by their places among the rows of their cell in the whole table, so
+    that it does not matter how the table is spread over workers.
     """
     rng = check_random_state(random_state)
     held_out = np.zeros(len(sample), dtype=bool)
-    index = sample.cells.index
-    for cell in np.unique(index):
-        rows = np.flatnonzero(index == cell)
-        n_held_out = min(max(1, round(fraction * len(rows))), len(rows) - 1)
-        held_out[rng.permutation(rows)[:n_held_out]] = True
+    blocks, index = sample.blocks, sample.cells.index
+    counts = [np.bincount(index[rows], minlength=len(sample.cells)) for rows in blocks.slices]
+    before, total = blocks.before(np.array(counts, dtype=float), sample.reduction)
+    for cell in np.flatnonzero(total):
+        n_rows = int(total[cell])
+        n_held_out = min(max(1, round(fraction * n_rows)), n_rows - 1)
+        chosen = np.zeros(n_rows, dtype=bool)
+        chosen[rng.permutation(n_rows)[:n_held_out]] = True
+        for rows, start in zip(blocks.slices, before[:, cell].astype(int), strict=True):
+            here = np.flatnonzero(index[rows] == cell)
+            held_out[rows.start + here] = chosen[start : start + len(here)]
     train, rest = np.flatnonzero(~held_out), np.flatnonzero(held_out)
     return sample.take(train, keep_groups=True), sample.take(rest, keep_groups=True)
 

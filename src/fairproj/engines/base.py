@@ -122,6 +122,13 @@ class Engine(Protocol):
         """The model intercept + sum_t vote_t h_t, added to that of an earlier run, if any."""
 
 
+class ResumableEngine(Engine, Protocol):
+    """One whose learners exist without it, so that an interrupted run can go on."""
+
+    def evaluate(self, learner: Learner) -> Fitted:
+        """A learner fitted earlier, with its predictions on these rows."""
+
+
 @dataclass(frozen=True)
 class LearnerSettings:
     """The parameters of an estimator that concern its learners.
@@ -142,6 +149,8 @@ class LearnerSettings:
     monotonic_cst : array of shape (n_features,), optional
         -1 where the margin must not increase with a column, 1 where it must not decrease, else 0.
     max_bins, n_threads : int
+    engine_params : mapping of str to object, optional
+        Further parameters of the engine, by its own names; see `with_engine_params`.
     random_state : int, RandomState or None
     feature_names : sequence of str, optional
     """
@@ -158,8 +167,22 @@ class LearnerSettings:
     monotonic_cst: Any = None
     max_bins: int = 255
     n_threads: int = 1
+    engine_params: Mapping[str, Any] | None = None
     random_state: Any = None
     feature_names: Sequence[str] | None = None
+
+
+def with_engine_params(
+    params: dict[str, Any], given: Mapping[str, Any] | None, engine: str
+) -> dict[str, Any]:
+    """The engine's parameters, and those that the user adds to them."""
+    taken = sorted(set(params) & set(given or {}))
+    if taken:
+        raise ValueError(
+            f"engine_params has {taken[0]!r}, which engine={engine!r} gets from the parameters of "
+            "the estimator; set it there, or leave it out"
+        )
+    return {**params, **(given or {})}
 
 
 @dataclass(frozen=True)

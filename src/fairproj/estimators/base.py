@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairproj.boosting.certificate import Certificate, GapCertificate
 from fairproj.boosting.finish import Outcome
 from fairproj.boosting.record import History, Round, StopReason
+from fairproj.boosting.replay import RunControl
 from fairproj.constraints import Constraint, find_constraint
 from fairproj.data import columns
 from fairproj.data.encoder import Encoding, FeatureEncoder
@@ -42,6 +43,7 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
     "max_leaf_nodes": [Interval(Integral, 2, 131072, closed="both"), None],
     "votes": [StrOptions({"discrete", "confidence"})],
+    "engine_params": [dict, None],
     "max_bins": [Interval(Integral, 2, 65535, closed="both")],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "sensitive_columns": ["array-like", str, Integral, None],
@@ -91,11 +93,13 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _encoder: FeatureEncoder | None
     _sensitive_columns: list[Any]
     _cut = 0.0  # class 1 is predicted where the margin exceeds it
+    _control = RunControl()
     _tree_parameters: ClassVar[dict[str, Any]] = {}  # with their defaults
 
     # Parameters of every subclass.
     constraints: Any
     engine: str
+    engine_params: dict[str, Any] | None
     estimator: Any
     n_estimators: int
     learning_rate: float
@@ -275,9 +279,10 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reason = StopReason.INTERRUPTED
         try:
             progress = RoundProgress(rounds, n_rounds, verbose=self.verbose)
-            for learner, record in progress:
+            for number, (learner, record) in enumerate(progress):
                 learners.append(learner)
                 records.append(record)
+                self._control.record(number, learner, record)
             reason = progress.outcome
         finally:
             if records:

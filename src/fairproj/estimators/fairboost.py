@@ -86,8 +86,12 @@ class FairBoostClassifier(BoostedClassifier):
     estimator : scikit-learn classifier, optional
         The weak learner, for first-order steps; it must take ``sample_weight``. By default the
         built-in trees.
-    engine : str, default="lightgbm"
-        Who grows the built-in trees; see `fairproj.engines.register_engine`.
+    engine : {"lightgbm", "xgboost"} or str, default="lightgbm"
+        Who grows the built-in trees; `fairproj.engines.register_engine` adds others. XGBoost (extra
+        ``xgboost``) also trains out of core and on a cluster.
+    engine_params : dict, optional
+        Further parameters of the engine, by its own names, such as ``{"device": "cuda"}`` for
+        XGBoost on a GPU.
     n_estimators : int, default=100
         The most rounds.
     learning_rate : float, default=0.1
@@ -230,6 +234,7 @@ class FairBoostClassifier(BoostedClassifier):
         "subsample": 1.0,
         "max_features": 1.0,
         "monotonic_cst": None,
+        "engine_params": None,
     }
 
     def __init__(
@@ -241,6 +246,7 @@ class FairBoostClassifier(BoostedClassifier):
         tree_step: Literal["newton", "first_order"] = "newton",
         estimator: Any = None,
         engine: str = "lightgbm",
+        engine_params: dict[str, Any] | None = None,
         n_estimators: int = 100,
         learning_rate: float = 0.1,
         max_depth: int | None = None,
@@ -275,6 +281,7 @@ class FairBoostClassifier(BoostedClassifier):
         self.tree_step = tree_step
         self.estimator = estimator
         self.engine = engine
+        self.engine_params = engine_params
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.max_depth = max_depth
@@ -421,15 +428,19 @@ class FairBoostClassifier(BoostedClassifier):
     def _train(
         self, sample: Any, held_out: Any, settings: LearnerSettings, *, choose_best: bool = False
     ) -> None:
-        if settings.subsample * len(sample) < 1:
+        n_rows = sample.n_rows
+        if settings.subsample * n_rows < 1:
             raise ValueError(
-                f"subsample={self.subsample:g} leaves no row of {len(sample)} for a tree; raise it"
+                f"subsample={self.subsample:g} leaves no row of {n_rows} for a tree; raise it"
             )
         objective = self._objective(sample, held_out)
         engine = self._kind.bind(settings, sample, held_out)
         del sample, held_out
         rounds = boost(
-            engine, objective, n_rounds=self.n_estimators, learning_rate=self.learning_rate
+            self._control.engine(engine),
+            objective,
+            n_rounds=self.n_estimators,
+            learning_rate=self.learning_rate,
         )
 
         def finish(learners: list[Any], records: list[Round], reason: StopReason) -> Outcome:

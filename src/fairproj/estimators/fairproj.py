@@ -45,8 +45,12 @@ class FairProjClassifier(BoostedClassifier):
         number or one for each constraint. From 1 on the named constraints bind nothing.
     estimator : scikit-learn classifier, optional
         The weak learner; it must take ``sample_weight``. By default the built-in trees.
-    engine : str, default="lightgbm"
-        Who grows the built-in trees; see `fairproj.engines.register_engine`.
+    engine : {"lightgbm", "xgboost"} or str, default="lightgbm"
+        Who grows the built-in trees; `fairproj.engines.register_engine` adds others. XGBoost (extra
+        ``xgboost``) also trains out of core and on a cluster.
+    engine_params : dict, optional
+        Further parameters of the engine, by its own names, such as ``{"device": "cuda"}`` for
+        XGBoost on a GPU.
     n_estimators : int, default=100
         The most rounds.
     learning_rate : float, default=1.0
@@ -128,6 +132,7 @@ class FairProjClassifier(BoostedClassifier):
         "max_depth": None,
         "max_leaf_nodes": None,
         "min_weight_fraction_leaf": 0.0,
+        "engine_params": None,
     }
 
     def __init__(
@@ -137,6 +142,7 @@ class FairProjClassifier(BoostedClassifier):
         *,
         estimator: Any = None,
         engine: str = "lightgbm",
+        engine_params: dict[str, Any] | None = None,
         n_estimators: int = 100,
         learning_rate: float = 1.0,
         max_depth: int | None = None,
@@ -156,6 +162,7 @@ class FairProjClassifier(BoostedClassifier):
         self.epsilon = epsilon
         self.estimator = estimator
         self.engine = engine
+        self.engine_params = engine_params
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.max_depth = max_depth
@@ -265,7 +272,7 @@ class FairProjClassifier(BoostedClassifier):
         start = np.array(earlier[-1].multipliers) if earlier else None
         n_rounds = self.n_estimators - len(earlier)
         rounds = boost(
-            engine,
+            self._control.engine(engine),
             ProjectedWeights(weights, self._projector(moments.features, epsilon), start),
             n_rounds=n_rounds,
             learning_rate=self.learning_rate,

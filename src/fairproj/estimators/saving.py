@@ -50,7 +50,7 @@ _CERTIFICATES: dict[str, type[Certificate | GapCertificate]] = {
 }
 _LIMITS = ("epsilon", "max_gap")
 _LISTS = (*_LIMITS, "categorical_features", "constraints", "monotonic_cst", "sensitive_columns")
-_MAPPINGS = ("class_weight", "monotonic_cst")
+_MAPPINGS = ("class_weight", "engine_params", "monotonic_cst")
 _MOST_LEVELS = 100  # of nested metadata
 _MOST_CHARACTERS = 600
 

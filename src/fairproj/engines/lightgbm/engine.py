@@ -26,14 +26,18 @@ from sklearn.utils import check_random_state
 from fairproj.data.chunks import RowChunks
 from fairproj.data.sample import Sample
 from fairproj.data.types import Array, Matrix
-from fairproj.engines.base import Fitted, LearnerSettings, Saved, Targets
+from fairproj.engines.base import (
+    Fitted,
+    LearnerSettings,
+    Saved,
+    Targets,
+    with_engine_params,
+)
 from fairproj.engines.lightgbm import text as native
 from fairproj.engines.lightgbm.binning import bin_held_out, bin_rows, binning_key
-from fairproj.engines.lightgbm.ensemble import TreeEnsemble, saved_ensemble, threads_for
+from fairproj.engines.lightgbm.ensemble import TreeEnsemble, saved_ensemble
+from fairproj.engines.trees import leaf_to_h, threads_for
 
-# Weights reach LightGBM as 32-bit floats, so a leaf whose labels balance exactly may have a value
-# of up to 6e-8 either way. A value this close to zero is a tie, and predicts class -1.
-LEAF_TIE = 1e-7
 _MOST_LEAVES = 1 << 17  # LightGBM's own limit
 
 
@@ -60,6 +64,7 @@ class LightGBMTrees:
         "subsample",
         "max_features",
         "monotonic_cst",
+        "engine_params",
     )
     accepts: Collection[str] = ("missing", "sparse")
 
@@ -74,7 +79,8 @@ class LightGBMTrees:
         params = tree_parameters(settings, sample.X, categories)
 
         # Fits on the same rows share what is binned.
-        key = ("lightgbm", *binning_key(params, len(sample)))
+        added = tuple(sorted((settings.engine_params or {}).items()))
+        key = ("lightgbm", *binning_key(params, len(sample)), *added)
         if key not in sample.cache:
             sample.cache[key] = bin_rows(
                 sample.X,
@@ -259,16 +265,6 @@ def _newton_step(targets: Targets, l2: float) -> float:
     return float(-targets.gradient.sum() / max(targets.hessian.sum() + l2, 1e-15))
 
 
-def leaf_to_h(value: Array, votes: str, max_step: float = math.inf) -> NDArray[Any]:
-    """h from a leaf's value: its sign, as a small integer, or itself."""
-    if votes == "newton":
-        return np.clip(value, -max_step, max_step)
-    if votes == "confidence":
-        # A pure leaf may come out as 1 - 1e-15; a learner without mistakes must be seen as such.
-        return np.clip(value * (1 + 1e-12), -1.0, 1.0)
-    return 2 * (value > LEAF_TIE).view(np.int8) - 1
-
-
 _COMMON: dict[str, Any] = {
     "objective": "none",
     "metric": "None",
@@ -315,7 +311,7 @@ def tree_parameters(
     if settings.votes != "newton":
         least_weight = settings.min_weight_fraction_leaf * n_rows
         params["min_sum_hessian_in_leaf"] = max(1e-6, least_weight)
-    return params
+    return with_engine_params(params, settings.engine_params, "lightgbm")
 
 
 def _size(max_depth: int | None, max_leaf_nodes: int | None, n_rows: int) -> dict[str, int]:

@@ -13,8 +13,7 @@ from fairproj.data.types import Array, Matrix
 from fairproj.engines.base import Saved
 from fairproj.engines.lightgbm import text as native
 from fairproj.engines.lightgbm.validate import check
-
-ROWS_PER_THREAD = 10_000  # with fewer, threads wait for each other longer than they work
+from fairproj.engines.trees import threads_for
 
 
 class TreeEnsemble:
@@ -103,11 +102,6 @@ class Tree:
         )
         intercept = self._ensemble.intercept if self._t == 0 else 0.0
         return (np.asarray(raw, dtype=float) - intercept) / (self._ensemble.votes[self._t] or 1.0)
-
-
-def threads_for(X: Any, n_threads: int) -> int:
-    """As many threads as are allowed and pay."""
-    return max(1, min(n_threads, int(X.shape[0]) // ROWS_PER_THREAD))
 
 
 def saved_ensemble(payload: dict[str, Any], saved: Saved) -> TreeEnsemble:
