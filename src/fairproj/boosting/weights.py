@@ -78,7 +78,8 @@ class ExponentialWeights:
         np.maximum.at(log_cell, index, log_s - self._agreed)
         self._log_cell = self._reduction.max(log_cell)
         self._relative = np.empty(len(y))  # s_i exp(-y_i f(x_i) - log_cell)
-        self._agreement = np.empty(len(y), dtype=self._y.dtype)  # y h of the last learner
+        # y h of the last learner
+        self._agreement = np.empty(len(y), dtype=np.int8 if discrete else np.float64)
         self._w, self._gradient = np.empty((2, len(y)))
         self._pending: float | None = None  # a vote that `_relative` does not have yet
         self._renew()
