@@ -226,8 +226,8 @@ TABLE = {
     ),
     "unknown engine": (
         lambda: fit(FairProjClassifier(engine="nonsense")),
-        "engine='nonsense' is unknown; use one of 'lightgbm', 'sklearn', or add one with "
-        "register_engine",
+        "engine='nonsense' is unknown; use one of 'lightgbm', 'sklearn', 'xgboost', or add one "
+        "with register_engine",
     ),
     "unknown engine and an estimator": (
         lambda: fit(FairBoostClassifier(engine="nonsense", estimator=GaussianNB())),

@@ -19,15 +19,15 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_public_names_exist():
-    assert len(fairproj.__all__) <= 22
+    assert len(fairproj.__all__) <= 23
     for name in fairproj.__all__:
         assert hasattr(fairproj, name)
 
 
 def test_the_root_of_the_package_shows_the_architecture():
     """Packages and a few public modules, nothing private."""
-    packages = "baselines boosting cli data datasets engines estimators experiments inference io"
-    packages += " report selection"
+    packages = "baselines boosting cli data datasets distributed engines estimators experiments"
+    packages += " inference io report selection"
     modules = "__init__.py __main__.py constraints.py metrics.py py.typed"
     entries = {path.name for path in Path(fairproj.__file__).parent.iterdir()}
     assert entries - {"__pycache__"} == {*packages.split(), *modules.split()}
@@ -36,6 +36,7 @@ def test_the_root_of_the_package_shows_the_architecture():
 def test_importing_fairproj_imports_no_extra():
     """An extra is imported where it is used, and only then."""
     extras = "matplotlib polars fairlearn cvxpy pyarrow.csv jinja2 skops onnx typer msgspec"
+    extras += " xgboost fairproj.distributed"
     code = f"import sys, fairproj; print([m for m in '{extras}'.split() if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

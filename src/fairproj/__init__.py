@@ -8,6 +8,7 @@ from fairproj.estimators import FairBoostClassifier, FairProjClassifier
 from fairproj.estimators.saving import load
 from fairproj.inference import FairnessReport
 from fairproj.io.model_file import ModelFileError
+from fairproj.io.sources import Batches
 from fairproj.io.versions import show_versions
 from fairproj.report.plots import plot_dynamics, plot_gaps, plot_rates
 from fairproj.selection import GapSearchCV
@@ -15,6 +16,7 @@ from fairproj.selection import GapSearchCV
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "Batches",
     "Certificate",
     "FairBoostClassifier",
     "FairProjClassifier",

@@ -79,7 +79,8 @@ class ExponentialWeights:
         self._log_cell = self._reduction.max(log_cell)
         self._relative = np.empty(len(y))  # s_i exp(-y_i f(x_i) - log_cell)
         # y h of the last learner
-        self._agreement = np.empty(len(y), dtype=np.int8 if discrete else np.float64)
+        kind: Any = np.int8 if discrete else np.float64
+        self._agreement = np.empty(len(y), dtype=kind)
         self._w, self._gradient = np.empty((2, len(y)))
         self._pending: float | None = None  # a vote that `_relative` does not have yet
         self._renew()

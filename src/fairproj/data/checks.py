@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_consistent_length
 from fairproj.data.types import Array, Codes
 
 MOST_GROUPS = 200  # all pairs of groups are compared: 19,900 of them
+ALL_ZERO = "sample_weight is zero for every row; at least two rows need weight"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Groups:
     def take(self, rows: Codes) -> Groups:
         """The groups of some rows only; a group that loses all its rows is gone."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
-        return Groups(codes.astype(np.intp), [self.values[i] for i in present])
+        return Groups(codes.astype(self.codes.dtype), [self.values[i] for i in present])
 
 
 def listing(items: Sequence[Any] | NDArray[Any], most: int = 8) -> str:
@@ -69,6 +70,13 @@ def plain_labels(y: Any) -> NDArray[Any]:
 
 def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:
     """Labels as -1 and +1, and the two classes in sort order; +1 stands for the second."""
+    classes, codes = distinct_labels(y)
+    check_classes(classes)
+    return np.where(codes == 1, 1.0, -1.0), classes
+
+
+def distinct_labels(y: Any) -> tuple[NDArray[Any], Codes]:
+    """The labels that occur, any number of them, in sort order, and each row's place among them."""
     y = plain_labels(y)
     missing = int(pd.isna(y).sum())
     if missing:
@@ -80,12 +88,30 @@ def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:
             f"Input y contains infinity: {int(np.isinf(y).sum())} of {len(y)} labels; "
             "labels must be two finite numbers, strings or booleans"
         )
-    check_classification_targets(y)
-    if y.dtype.kind in "OU" and (y == "nan").any():
+    if y.dtype.kind == "O":  # hashing is many times faster than sorting text
+        codes, classes = pd.factorize(y)
+        some = classes[:20]  # of more, scikit-learn would say that they are many
+    else:
+        classes, codes = np.unique(y, return_inverse=True)
+        some = y
+    try:
+        order = np.argsort(classes, kind="stable")
+    except TypeError:
+        raise ValueError(
+            f"y holds labels without an order ({listing(classes)}); use numbers, strings or "
+            "booleans, all of one type"
+        ) from None
+    if len(y):
+        check_classification_targets(some)
+    if y.dtype.kind in "OU" and (classes == "nan").any():
         raise ValueError(
             "y holds the text 'nan', as missing values turned into text do; drop those rows"
         )
-    classes, codes = np.unique(y, return_inverse=True)
+    return classes[order], np.argsort(order)[codes]
+
+
+def check_classes(classes: NDArray[Any]) -> None:
+    """Refuse labels that are not two."""
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. y has "
@@ -95,7 +121,6 @@ def check_labels(y: Any) -> tuple[Array, NDArray[Any]]:
         raise ValueError(
             f"y must hold two classes, found one class ({listing(classes)}); add rows of the other"
         )
-    return np.where(codes == 1, 1.0, -1.0), classes
 
 
 def check_pos_label(pos_label: Any, classes: NDArray[Any]) -> int:
@@ -114,6 +139,14 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
     """User weights, zero or more and not all zero; ``None`` means one for each row."""
     if sample_weight is None:
         return np.ones(n_rows)
+    weight = weight_values(sample_weight, n_rows)
+    if not (weight > 0).any():
+        raise ValueError(ALL_ZERO)
+    return weight
+
+
+def weight_values(sample_weight: Any, n_rows: int) -> Array:
+    """User weights, zero or more; they may all be zero."""
     if np.isscalar(sample_weight):
         raise ValueError(f"sample_weight must hold one weight for each row, got {sample_weight!r}")
     weight = np.asarray(_native_array(sample_weight), dtype=float)
@@ -133,8 +166,6 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array:
             f"Negative values in data passed to `sample_weight`: {int((weight < 0).sum())} of "
             f"{n_rows}; weights must be zero or more"
         )
-    if not (weight > 0).any():
-        raise ValueError("sample_weight is zero for every row; at least two rows need weight")
     return weight
 
 
@@ -148,7 +179,7 @@ def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Gro
             f"sensitive_features must hold a value for each row, got {sensitive_features!r}; to "
             f"name a column of X, use sensitive_columns={sensitive_features!r}"
         )
-    table = _sensitive_table(sensitive_features)
+    table = sensitive_table(sensitive_features)
     if len(table) != n_rows:
         raise ValueError(
             f"sensitive_features has {len(table)} rows and {beside} has {n_rows}; they must be "
@@ -174,7 +205,8 @@ def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Gro
     return Groups(codes.astype(np.intp), crossed)
 
 
-def _sensitive_table(sensitive_features: Any) -> pd.DataFrame:
+def sensitive_table(sensitive_features: Any) -> pd.DataFrame:
+    """The sensitive features as a table with texts as names; it may share memory with them."""
     native = nw.from_native(
         sensitive_features, pass_through=True, eager_only=True, allow_series=True
     )

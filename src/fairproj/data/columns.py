@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,13 +11,19 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
 from fairproj.data.checks import listing
+
+GROUPS_TWICE = (
+    "groups are given twice, by sensitive_columns and by sensitive_features; use one of them"
+)
 
 
 def check_table(X: Any) -> None:
     """Refuse what is no table of rows and columns, before anything asks for its columns."""
-    if X is None or isinstance(X, str | dict) or hasattr(X, "collect"):
+    read_in_parts = isinstance(X, str | os.PathLike) or hasattr(X, "parts")
+    if X is None or isinstance(X, dict) or hasattr(X, "collect") or read_in_parts:
         hint = "call collect() on it" if hasattr(X, "collect") else "pass the features of each row"
         raise ValueError(
             f"X must be an array, a sparse matrix or a data frame, got {type(X).__name__}; {hint}"
@@ -31,10 +38,17 @@ def is_frame(X: Any) -> bool:
     return isinstance(nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame)
 
 
+def is_lazy(X: Any) -> bool:
+    """Whether X is a `fairproj.data.batches.BatchMatrix`, whose rows are not in memory."""
+    return hasattr(X, "batches")
+
+
 def take_rows(values: Any, rows: Any) -> Any:
     """The given rows of an array, sparse matrix, data frame or series; None stays None."""
     if values is None:
         return None
+    if is_lazy(values):
+        return values.take(rows)
     rows = np.asarray(rows)
     if isinstance(values, pd.DataFrame | pd.Series):
         return values.iloc[rows]
@@ -43,6 +57,34 @@ def take_rows(values: Any, rows: Any) -> Any:
     if sparse.issparse(values):
         return values.tocsr()[rows]
     return np.asarray(values)[rows]
+
+
+def split_columns(
+    X: Any, sensitive_features: Any, sensitive_columns: Any
+) -> tuple[Any, Any, list[Any], list[int] | None]:
+    """X without sensitive columns, the groups, those columns, and where the others stood."""
+    check_table(X)
+    if sensitive_columns is None:
+        return X, sensitive_features, [], None
+    if sensitive_features is not None:
+        raise ValueError(GROUPS_TWICE)
+    return split_sensitive_columns(X, sensitive_columns)
+
+
+def check_numbers(estimator: Any, X: Any, *, accepts: Collection[str], **options: Any) -> Any:
+    """An array of numbers, checked as scikit-learn does, which also sets ``n_features_in_``.
+
+    ``accepts`` is that of an engine; ``options`` are those of ``validate_data``.
+    """
+    with text_explained():
+        return validate_data(
+            estimator,
+            X,
+            accept_sparse="csr" if "sparse" in accepts else False,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan" if "missing" in accepts else True,
+            **options,
+        )
 
 
 def refuse_complex(X: Any) -> None:
@@ -72,7 +114,7 @@ def split_sensitive_columns(X: Any, columns: Any) -> tuple[Any, Any, list[Any], 
     wanted: list[Any] = [columns] if isinstance(columns, str | int | np.integer) else [*columns]
     if not wanted:
         raise ValueError("sensitive_columns is empty; name at least one column of X, or pass None")
-    names = _column_names(X)
+    names = column_names(X)
     masked = any(isinstance(column, bool | np.bool_) for column in wanted)
     positions = [] if masked else [_position(column, names) for column in wanted]
     if len(set(positions)) < len(wanted):
@@ -90,7 +132,7 @@ def drop_sensitive_columns(X: Any, columns: list[Any], n_features: int) -> Any:
     """X as the learners want it at predict, where the sensitive columns may or may not be there."""
     if not is_frame(X) and np.ndim(X) != 2:
         return X
-    names = _column_names(X)
+    names = column_names(X)
     named = is_frame(X) and all(isinstance(name, str) for name in names)
     if not named and len(names) != n_features + len(columns):
         return X  # numbers as names tell nothing about what is missing
@@ -98,7 +140,7 @@ def drop_sensitive_columns(X: Any, columns: list[Any], n_features: int) -> Any:
     return X if len(keep) == len(names) else _columns(X, keep)
 
 
-def _column_names(X: Any) -> list[Any]:
+def column_names(X: Any) -> list[Any]:
     """The names of a frame's columns, or positions."""
     if is_frame(X):
         return list(nw.from_native(X, eager_only=True).columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fairproj.data.checks import listing
-from fairproj.data.columns import is_frame
+from fairproj.data.columns import is_frame, is_lazy
 from fairproj.data.reduction import Reduction
 from fairproj.data.types import Matrix
 from fairproj.data.user_warning import warn_user
@@ -122,10 +123,55 @@ class FeatureEncoder:
 
     def for_rows(self, matrix: Matrix, reduction: Reduction) -> FeatureEncoder:
         """The encoder of a model that is trained on these encoded rows only, of all workers."""
+        if is_lazy(matrix):  # to look at its rows would take another pass over the data
+            return self
         encoder = copy.copy(self)
         missing = _columns_with_missing(matrix).astype(float)
         encoder._had_missing = reduction.max(missing) > 0
         return encoder
+
+    @classmethod
+    def merge(
+        cls,
+        encoders: Sequence[FeatureEncoder],
+        has_values: Sequence[NDArray[np.bool_]],
+        sources: Sequence[str],
+    ) -> FeatureEncoder:
+        """The encoder of a table, from those of its parts.
+
+        Parameters
+        ----------
+        encoders : sequence of FeatureEncoder
+            One for each part, for the same columns.
+        has_values : sequence of array of bool
+            Which columns have any value in a part; one without is of the type of the other parts.
+        sources : sequence of str
+            The names of the parts.
+        """
+        merged = copy.copy(encoders[0])
+        merged._categories, merged._booleans = {}, []
+        for position in range(len(merged._names)):
+            parts = [i for i, has in enumerate(has_values) if has[position]]
+            typed = [encoders[i] for i in parts or range(len(encoders))]
+            if merged._is_category(typed, position, [sources[i] for i in parts]):
+                values = [pd.Series(each._categories[position]) for each in typed]
+                known = pd.concat(values, ignore_index=True)
+                merged._categories[position] = merged._learn(known, merged._names[position])
+            merged._booleans.append(all(each._booleans[position] for each in typed))
+        merged._had_missing = np.any([each._had_missing for each in encoders], axis=0)
+        return merged
+
+    def _is_category(
+        self, encoders: list[FeatureEncoder], position: int, sources: list[str]
+    ) -> bool:
+        """Whether a column holds categories in all of some parts that have values in it."""
+        found = [position in each._categories for each in encoders]
+        if sources and len(set(found)) > 1:
+            raise ValueError(
+                f"column {self._names[position]!r} holds categories in {sources[found.index(True)]}"
+                f" and numbers in {sources[found.index(False)]}; make it the same in all parts"
+            )
+        return all(found)
 
     @classmethod
     def from_encoding(cls, encoding: Encoding) -> FeatureEncoder:
@@ -200,13 +246,14 @@ class FeatureEncoder:
             codes = _codes(_to_pandas(series), self._categories[position])
             self._warn_if_all_unknown(codes, series, position)
             return codes
-        if _is_categorical(series):
-            name = self._names[position]
-            was = "categorical_features leaves it out; name it there too"
-            if hasattr(self, "_had_missing"):
-                was = "it held numbers in training; turn it into numbers"
-            raise ValueError(f"column {name!r} is of type {series.dtype}, and {was}")
-        return _to_numbers(series, self._names[position])
+        if not _is_categorical(series):
+            return _to_numbers(series, self._names[position])
+        if not len(series.drop_nulls()):  # a type for text, but no value
+            return np.full(len(series), np.nan)
+        was = "categorical_features leaves it out; name it there too"
+        if hasattr(self, "_had_missing"):
+            was = "it held numbers in training; turn it into numbers"
+        raise ValueError(f"column {self._names[position]!r} is of type {series.dtype}, and {was}")
 
     def _warn_if_all_unknown(
         self, codes: NDArray[np.float64], series: nw.Series[Any], position: int
@@ -220,7 +267,7 @@ class FeatureEncoder:
 
     def _check_finite(self, matrix: Matrix) -> None:
         # The extremes of each column tell, without an array of the size of X.
-        lowest, highest = np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
+        lowest, highest = column_extremes(matrix)
         infinite = [self._names[i] for i in np.flatnonzero(np.isinf(lowest) | np.isinf(highest))]
         if infinite:
             raise ValueError(
@@ -274,6 +321,12 @@ class FeatureEncoder:
                 f"missing values in column {listing(names)}, which had none in training, so the "
                 "trees have no branch for them; fill them, or train with rows that miss some"
             )
+
+
+def column_extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The smallest and the largest value of each column; NaN where all are missing."""
+    extremes = [ufunc.reduce(matrix, axis=0, initial=np.nan) for ufunc in (np.fmin, np.fmax)]
+    return extremes[0], extremes[1]
 
 
 def _is_categorical(series: nw.Series[Any]) -> bool:

@@ -72,9 +72,9 @@ class Sample:
     def blocks(self) -> Blocks:
         return self.parts or Blocks.whole(len(self))
 
-    @cached_property
+    @property  # a cached one has a lock, and workers in threads would wait for each other
     def n_rows(self) -> int:
-        """The number of rows, over all workers."""
+        """The number of rows, over all workers, each of which must ask."""
         return int(self.reduction.sum(np.array([float(len(self))]))[0])
 
     @cached_property
@@ -134,12 +134,13 @@ def make_sample(
     return Sample(X, y, classes, weight, groups, check_pos_label(pos_label, classes))
 
 
-def scale_weights(weight: Array) -> Array:
+def scale_weights(weight: Array, largest: float | None = None) -> Array:
     """The weights by a power of two: only ratios matter, and 1e308 + 1e308 is infinite.
 
     Any other factor would round them, and a row of weight 2 would not count exactly like two rows.
+    ``largest`` is the largest weight of all rows, where these are some of them.
     """
-    exponent = int(np.frexp(weight.max())[1]) - 1
+    exponent = int(np.frexp(weight.max() if largest is None else largest)[1]) - 1
     scaled: Array = np.ldexp(weight, -exponent)
     return scaled
 
@@ -155,7 +156,8 @@ def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sa
     held_out = np.zeros(len(sample), dtype=bool)
     blocks, index = sample.blocks, sample.cells.index
     counts = [np.bincount(index[rows], minlength=len(sample.cells)) for rows in blocks.slices]
-    before, total = blocks.before(np.array(counts, dtype=float), sample.reduction)
+    by_cell = np.array(counts, dtype=float).reshape(-1, len(sample.cells))  # also without blocks
+    before, total = blocks.before(by_cell, sample.reduction)
     for cell in np.flatnonzero(total):
         n_rows = int(total[cell])
         n_held_out = min(max(1, round(fraction * n_rows)), n_rows - 1)

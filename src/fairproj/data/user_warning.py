@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1].name
+_collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
 def warn_user(message: str) -> None:
@@ -14,10 +18,25 @@ def warn_user(message: str) -> None:
 
     scikit-learn wraps ``fit``, so a fixed stack level cannot be right for every caller.
     """
+    collected = _collected.get()
+    if collected is not None:
+        collected.append(message)
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_internal(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
+
+
+@contextmanager
+def collect_warnings() -> Iterator[list[str]]:
+    """Collect the messages of this thread, which has no user, so that they can be issued later."""
+    messages: list[str] = []
+    token = _collected.set(messages)
+    try:
+        yield messages
+    finally:
+        _collected.reset(token)
 
 
 def _is_internal(module: str) -> bool:

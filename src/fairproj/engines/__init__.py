@@ -1,6 +1,6 @@
-"""Engines fit one weak learner on given gradients: LightGBM trees or scikit-learn classifiers."""
+"""Engines fit one weak learner on given gradients: LightGBM, XGBoost or scikit-learn."""
 
-from fairproj.engines import lightgbm, sklearn
+from fairproj.engines import lightgbm, sklearn, xgboost
 from fairproj.engines.base import (
     Engine,
     Ensemble,
@@ -15,6 +15,7 @@ from fairproj.engines.base import (
 
 register_engine(lightgbm.LightGBMTrees())
 register_engine(sklearn.ScikitLearnClassifiers())
+register_engine(xgboost.XGBoostTrees())
 
 __all__ = [
     "Engine",

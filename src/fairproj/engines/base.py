@@ -210,8 +210,8 @@ class LearnerKind(Protocol):
         otherwise X stays as the user gave it.
     parameters : collection of str
         The parameters of the estimators that it reads; others that a user sets are refused.
-    accepts : collection of {"missing", "sparse"}
-        What an encoded X may hold or be.
+    accepts : collection of {"missing", "sparse", "batches"}
+        What an encoded X may hold or be; batches are a `fairproj.data.batches.BatchMatrix`.
     """
 
     name: str

@@ -31,6 +31,7 @@ from fairproj.data.user_warning import warn_user
 from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
 from fairproj.engines.base import settle_ties
 from fairproj.io.progress import RoundProgress
+from fairproj.io.sources import find_source
 
 ENCODING_PARAMETERS: dict[str, Any] = {"max_bins": 255, "categorical_features": "from_dtype"}
 
@@ -129,6 +130,11 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``encoder`` is that of an earlier fit, where its encoding must be used again.
         """
         self._check_together()
+        source = find_source(X, y, sensitive_features, sample_weight, self.sensitive_columns)
+        if source is not None:
+            from fairproj.estimators.sources import prepare_source
+
+            return prepare_source(source, self, encoder)
         X, sensitive_features, taken, kept = self._split_columns(X, sensitive_features)
         X = self._check_features(X, reset=reset)
         sample = make_sample(X, y, sensitive_features, sample_weight, pos_label=self.pos_label)
@@ -181,15 +187,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: Any, sensitive_features: Any
     ) -> tuple[Any, Any, list[Any], list[int] | None]:
         """X without sensitive columns, the groups, those columns, and where the others stood."""
-        columns.check_table(X)
-        if self.sensitive_columns is None:
-            return X, sensitive_features, [], None
-        if sensitive_features is not None:
-            raise ValueError(
-                "groups are given twice, by sensitive_columns and by sensitive_features; "
-                "use one of them"
-            )
-        return columns.split_sensitive_columns(X, self.sensitive_columns)
+        return columns.split_columns(X, sensitive_features, self.sensitive_columns)
 
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """X with its names, number of columns and kind checked, as scikit-learn does."""
@@ -200,15 +198,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return X
         columns.refuse_complex(X)
         if self._kind.encodes:
-            with columns.text_explained():
-                return validate_data(
-                    self,
-                    X,
-                    accept_sparse="csr" if "sparse" in self._kind.accepts else False,
-                    dtype=[np.float64, np.float32],
-                    ensure_all_finite="allow-nan" if "missing" in self._kind.accepts else True,
-                    reset=reset,
-                )
+            return columns.check_numbers(self, X, accepts=self._kind.accepts, reset=reset)
         return validate_data(
             self,
             X,

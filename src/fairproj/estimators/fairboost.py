@@ -314,7 +314,7 @@ class FairBoostClassifier(BoostedClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
@@ -328,9 +328,12 @@ class FairBoostClassifier(BoostedClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_features)
-            The built-in trees take missing values and categories as they are.
+            The built-in trees take missing values and categories as they are. With
+            ``engine="xgboost"`` also the path of Parquet files (a file, a folder, a pattern or a
+            list), or `fairproj.Batches`: rows that need not fit into memory.
         y : array-like of shape (n_rows,)
-            Two classes of any kind.
+            Two classes of any kind. Where X is a path, this, the groups and the weights are names
+            of columns; `Batches` have them with their rows.
         sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
             The groups; several columns are crossed. None means one group: plain boosting.
         sample_weight : array-like of shape (n_rows,), optional

@@ -180,16 +180,19 @@ class FairProjClassifier(BoostedClassifier):
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
     ) -> FairProjClassifier:
         """Train on X, y and the rows' groups.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_features)
-            The built-in trees take missing values and categories as they are.
+            The built-in trees take missing values and categories as they are. With
+            ``engine="xgboost"`` also the path of Parquet files (a file, a folder, a pattern or a
+            list), or `fairproj.Batches`: rows that need not fit into memory.
         y : array-like of shape (n_rows,)
-            Two classes of any kind.
+            Two classes of any kind. Where X is a path, this, the groups and the weights are names
+            of columns; `Batches` have them with their rows.
         sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns), optional
             The groups; several columns are crossed. None means one group: plain AdaBoost.
         sample_weight : array-like of shape (n_rows,), optional

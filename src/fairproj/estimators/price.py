@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
 from fairproj.data.sample import Sample
+from fairproj.data.types import Array, Codes
 from fairproj.metrics import calibration_error
 
 if TYPE_CHECKING:
@@ -82,17 +84,24 @@ def measure_price(model: BoostedClassifier, plain: BoostedClassifier, rows: Samp
 
 def _scores(model: BoostedClassifier, rows: Sample) -> Scores:
     labels, probabilities = model.predict_matrix(rows.X)
-    positive, weight = rows.y > 0, rows.weight
-    probability = probabilities[:, 1]
+    accuracy = float(np.average(labels == rows.labels, weights=rows.weight))
+    return make_scores(accuracy, rows.y > 0, probabilities, rows.groups.codes, rows.weight)
+
+
+def make_scores(
+    accuracy: float,
+    positive: NDArray[np.bool_],
+    probabilities: Array,
+    groups: Codes,
+    weight: Array | None = None,
+) -> Scores:
+    """The scores of rows whose label may be the second class, with probabilities of both."""
     errors = calibration_error(
-        positive.astype(int),
-        probability,
-        sensitive_features=rows.groups.codes,
-        sample_weight=weight,
+        positive.astype(int), probabilities[:, 1], sensitive_features=groups, sample_weight=weight
     )["ece"]
     return Scores(
-        accuracy=float(np.average(labels == rows.labels, weights=weight)),
-        auc=float(roc_auc_score(positive, probability, sample_weight=weight)),
+        accuracy=accuracy,
+        auc=float(roc_auc_score(positive, probabilities[:, 1], sample_weight=weight)),
         log_loss=float(log_loss(positive, probabilities, sample_weight=weight)),
         calibration_error=float(errors.iloc[0]),
         group_calibration_error=float(errors.iloc[1:].max()),

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import html
 import inspect
+import math
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,10 +28,12 @@ from fairproj.constraints import (
     find_statistic,
 )
 from fairproj.data.cells import CellCounts
+from fairproj.data.checks import MOST_GROUPS, check_groups, distinct_labels
 from fairproj.data.columns import split_sensitive_columns
 from fairproj.inference.differences import largest_difference_bound, largest_difference_low
 from fairproj.inference.intervals import check_confidence, exact_interval
 from fairproj.inference.ratios import shortfall_bound, shortfall_low
+from fairproj.io.sources import find_source
 from fairproj.metrics import cell_counts
 
 FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
@@ -38,15 +43,15 @@ FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
 class FairnessReport:
     """Rates of each group and gaps between groups, with exact intervals.
 
-    Made by `from_estimator`, `from_predictions` or `from_counts`. The interval of a rate is Clopper
-    & Pearson's. A gap's interval is made of exact bounds of the differences between two groups. Its
-    upper end fails with at most half of ``1 - confidence``: the largest of the upper bounds of all
-    pairs, each at that level, since it is too small only if that of the pair which truly differs
-    most is. Its lower end fails with at most the other half: the best lower bound of some pairs, at
-    that level divided by the number of ordered pairs. Both are valid for any sample size and number
-    of groups. For equalized odds, the pairs of both labels are taken together. The interval of the
-    selection ratio is made of exact limits of the groups' rates, which hold at any sample size too,
-    but is wider than it need be.
+    Made by `from_estimator`, `from_batches`, `from_predictions` or `from_counts`. The interval of a
+    rate is Clopper & Pearson's. A gap's interval is made of exact bounds of the differences between
+    two groups. Its upper end fails with at most half of ``1 - confidence``: the largest of the
+    upper bounds of all pairs, each at that level, since it is too small only if that of the pair
+    which truly differs most is. Its lower end fails with at most the other half: the best lower
+    bound of some pairs, at that level divided by the number of ordered pairs. Both are valid for
+    any sample size and number of groups. For equalized odds, the pairs of both labels are taken
+    together. The interval of the selection ratio is made of exact limits of the groups' rates,
+    which hold at any sample size too, but is wider than it need be.
 
     All of this is for independent rows, each drawn like the others. Rows held out by group *and*
     label, as `fair_train_test_split` does, have the share of positive labels of the training rows.
@@ -124,6 +129,71 @@ class FairnessReport:
             pos_label=positive_label(estimator) if pos_label is None else pos_label,
             confidence=confidence,
         )
+
+    @classmethod
+    def from_batches(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        sensitive_features: Any = None,
+        pos_label: Any = None,
+        confidence: float = 0.95,
+    ) -> FairnessReport:
+        """Report on a fitted classifier's predictions for any number of rows, read in parts.
+
+        The rows are read once, and only counts are kept.
+
+        Parameters
+        ----------
+        estimator : classifier
+            As in `from_estimator`.
+        X : path, list of paths or Batches
+            Rows that it has not seen: Parquet files, or batches (X, y, groups).
+        y : str, optional
+            The column of the files with the labels.
+        sensitive_features : str or list of str, optional
+            The columns of the files with the groups; may be left out if the classifier names
+            ``sensitive_columns``.
+        pos_label : label, optional
+            The positive label; by default the classifier's, or the larger in sort order.
+        confidence : float, default=0.95
+            Of every interval by itself.
+
+        Returns
+        -------
+        FairnessReport
+
+        Examples
+        --------
+        >>> from fairproj import Batches, FairBoostClassifier, FairnessReport
+        >>> from fairproj.datasets import load_german
+        >>> data = load_german()
+        >>> X, y, sex = data.data, data.target, data.sensitive_features
+        >>> model = FairBoostClassifier(max_gap=0.05)
+        >>> model = model.fit(X[:500], y[:500], sensitive_features=sex[:500])
+        >>> rest = [slice(500, 750), slice(750, 1000)]
+        >>> batches = Batches([(X[rows], y[rows], sex[rows]) for rows in rest])
+        >>> report = FairnessReport.from_batches(model, batches)
+        >>> report.rates.query("rate == 'selection_rate'")["n"].sum().item()
+        500
+        """
+        source = find_source(X, y, sensitive_features)
+        if source is None:
+            raise ValueError(
+                "from_batches reads Parquet files or fairproj.Batches, and X is a "
+                f"{type(X).__name__}; use from_estimator for rows in memory"
+            )
+        source = source.select(_columns_read(estimator, sensitive_features is None))
+        counted = RowCounts()
+        for part in source.parts():
+            groups = find_sensitive_features(estimator, part.X, part.sensitive_features)
+            if np.shape(part.X)[0]:
+                counted.add(part.y, predict_labels(estimator, part.X, groups), groups)
+        if pos_label is None:
+            pos_label = positive_label(estimator)
+        return cls.from_counts(*counted.by_cell(pos_label), confidence=confidence)
 
     @classmethod
     def from_predictions(
@@ -254,6 +324,49 @@ class FairnessReport:
         rates, gaps, notes = self._texts()
         text = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
         return rates.to_html() + gaps.to_html() + text
+
+
+class RowCounts:
+    """The number of rows of each group, label and prediction, counted part by part."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[Any, Any, Any]] = Counter()
+
+    def add(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> None:
+        """Count some rows."""
+        labels, actual = distinct_labels(y_true)
+        predictions, predicted = distinct_labels(y_pred)
+        groups = check_groups(sensitive_features, len(actual), beside="y_true")
+        shape = (len(groups.values), len(labels), len(predictions))
+        places = np.ravel_multi_index((groups.codes, actual, predicted), shape)
+        rows = np.bincount(places, minlength=math.prod(shape))
+        keys = product(groups.values, labels.tolist(), predictions.tolist())
+        self._counts.update({key: n for key, n in zip(keys, rows.tolist(), strict=True) if n})
+        if len(self._counts) > 4 * MOST_GROUPS:
+            self.by_cell(None)  # says which of them are too many
+
+    def by_cell(self, pos_label: Any) -> tuple[CellCounts, list[str]]:
+        """Rows and positive predictions by group and label, and the names of the groups."""
+        if not self._counts:
+            raise ValueError("X has 0 rows; at least one is required")
+        values, labels, predictions = zip(*self._counts, strict=True)
+        table: Any = pd.Series(values, dtype=object)
+        if all(isinstance(value, tuple) for value in values):
+            table = pd.DataFrame(list(values), dtype=object)
+        counts, groups = cell_counts(
+            np.array(labels), np.array(predictions), table, list(self._counts.values()), pos_label
+        )
+        return counts, groups.names
+
+
+def _columns_read(estimator: Any, with_groups: bool) -> list[Any] | None:
+    """The columns that a classifier reads, where it knows their names."""
+    names = getattr(estimator, "feature_names_in_", None)
+    sensitive = getattr(innermost(estimator), "sensitive_columns", None) if with_groups else None
+    groups = [sensitive] if isinstance(sensitive, str | int) else [*(sensitive or ())]
+    if names is None or not all(isinstance(name, str) for name in groups):
+        return None
+    return [*names, *groups]
 
 
 def _with_interval(row: Any) -> str:

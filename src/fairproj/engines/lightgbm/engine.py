@@ -36,7 +36,7 @@ from fairproj.engines.base import (
 from fairproj.engines.lightgbm import text as native
 from fairproj.engines.lightgbm.binning import bin_held_out, bin_rows, binning_key
 from fairproj.engines.lightgbm.ensemble import TreeEnsemble, saved_ensemble
-from fairproj.engines.trees import leaf_to_h, threads_for
+from fairproj.engines.trees import leaf_to_h, monotonic_signs, threads_for
 
 _MOST_LEAVES = 1 << 17  # LightGBM's own limit
 
@@ -340,13 +340,5 @@ def _sampling(settings: LearnerSettings) -> dict[str, Any]:
 
 
 def _monotonic(settings: LearnerSettings, categorical: Collection[int]) -> dict[str, Any]:
-    if settings.monotonic_cst is None:
-        return {}
-    signs = [int(sign) for sign in settings.monotonic_cst]
-    by_category = [column for column in categorical if signs[column]]
-    if by_category:
-        raise ValueError(
-            f"monotonic_cst restricts column {by_category[0]}, which holds categories, and these "
-            "have no order; set its entry to 0"
-        )
-    return {"monotone_constraints": signs}
+    signs = monotonic_signs(settings, categorical)
+    return {} if signs is None else {"monotone_constraints": signs}
