@@ -130,6 +130,8 @@ def good_models() -> dict[str, tuple[Any, Any]]:
         "fairboost": fit(FairBoostClassifier(baseline=True, **named), X, y),
         "fairboost steps": fit(FairBoostClassifier(**first_order), numbers, y, sex),
         "fairboost odds": fit(odds, numbers, y, sex),
+        "xgboost": fit(FairBoostClassifier(engine="xgboost", max_depth=3, **named), X, y),
+        "xgboost stumps": fit(FairProjClassifier(engine="xgboost", **plain), numbers, y, sex),
         "fairboost skops": fit(
             FairBoostClassifier(estimator=logistic, **first_order), numbers, y, sex
         ),

@@ -1,4 +1,4 @@
-"""Exports: the same leaves, margins and labels in LightGBM, in onnxruntime and under SHAP."""
+"""Exports: the same leaves and labels in LightGBM, XGBoost, onnxruntime and under SHAP."""
 
 import json
 import sys
@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import commands
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairProjClassifier, load
 from fairproj.datasets import load_adult, load_compas, load_german
@@ -17,7 +18,7 @@ from fairproj.engines.base import TIE
 from fairproj.engines.lightgbm import text as native
 from fairproj.engines.lightgbm.ensemble import TreeEnsemble
 from fairproj.io import atomic
-from fairproj.io.exports import to_lightgbm, to_onnx
+from fairproj.io.exports import to_lightgbm, to_onnx, to_xgboost
 
 LOADERS = {"german": load_german, "adult": load_adult, "compas": load_compas}
 
@@ -73,6 +74,102 @@ def test_an_older_export_stays_if_writing_fails(model, tmp_path, monkeypatch):
             export(model, path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+# XGBoost
+
+
+def boosted_by_xgboost(**parameters):
+    X, y, groups = mixed(1500)
+    X.loc[::9, "kind"] = None
+    usual = {"engine": "xgboost", "n_estimators": 15, "kind": FairBoostClassifier}
+    return fit(X, y, groups, **usual | parameters)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_the_json_is_a_booster_with_the_same_probabilities(loss, tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    model, path = boosted_by_xgboost(loss=loss), tmp_path / "model.json"
+    text = to_xgboost(model, path)
+    assert path.read_text("utf-8") == text
+    assert json.loads(text)["learner"]["objective"]["name"] == "binary:logistic"
+    X = mixed(seed=3)[0]
+    matrix, expected = model.to_matrix(X), model.predict_proba(X)[:, 1]
+    booster = xgboost.Booster(model_file=path)
+    np.testing.assert_allclose(booster.predict(xgboost.DMatrix(matrix)), expected, atol=1e-6)
+    classifier = xgboost.XGBClassifier()
+    classifier.load_model(path)
+    np.testing.assert_allclose(classifier.predict_proba(matrix)[:, 1], expected, atol=1e-6)
+    assert ((classifier.predict(matrix) == 1) == (expected > 0.5)).all()
+
+
+TREES_OF_XGBOOST = {
+    "newton": {},
+    "exponential": {"loss": "exponential", "selection_rate": 0.3},
+    "categories": {"tree_step": "first_order"},
+    "discrete": {"tree_step": "first_order", "votes": "discrete"},
+    "projected": {"kind": FairProjClassifier, "max_depth": 4, "votes": "confidence"},
+    "stumps": {"kind": FairProjClassifier},
+}
+
+
+@pytest.mark.parametrize("parameters", TREES_OF_XGBOOST.values(), ids=TREES_OF_XGBOOST)
+def test_onnx_finds_the_leaves_that_xgboost_finds(parameters):
+    """At the thresholds and next to them, with missing values and unknown categories."""
+    model = boosted_by_xgboost(**parameters)
+    trees = model._ensemble.trees
+    rng, rows = np.random.default_rng(1), np.array(model.to_matrix(mixed(3000, seed=4)[0]))
+    for column in range(3):
+        cuts = [tree.threshold[~tree.is_leaf & (tree.feature == column)] for tree in trees]
+        cuts = np.concatenate([*cuts, np.zeros(1)]).astype(float)
+        steps = rng.choice([-np.inf, 0, np.inf], len(rows))
+        near = np.nextafter(rng.choice(cuts, len(rows)), steps)
+        rows[:, column] = np.where(steps == 0, rows[:, column], near)
+    rows[:, 3] = rng.integers(0, 5, len(rows))
+    rows[rng.random(rows.shape) < 0.15] = np.nan
+    label, probabilities, margin = run(to_onnx(model), rows)
+    expected = model._margin(rows)
+    np.testing.assert_allclose(margin, expected, rtol=0, atol=1e-12)
+    labels, chances = model.predict_matrix(rows)
+    assert label.tolist() == labels.tolist()
+    np.testing.assert_allclose(probabilities, chances, rtol=0, atol=1e-12)
+    by_category = [node for tree in trees for node in tree.categories]
+    assert by_category or parameters.get("kind") is FairProjClassifier
+
+
+def test_onnx_of_a_constant_model_of_xgboost():
+    X, y = np.zeros((200, 2)), np.arange(200) % 2
+    with pytest.warns(UserWarning, match="majority class"):
+        model = fit(X, y, np.arange(200) % 3, engine="xgboost")
+    label, _, margin = run(to_onnx(model), X[:1])
+    assert label.tolist() == model.predict(X[:1]).tolist()
+    assert margin.tolist() == model.decision_function(X[:1]).tolist()
+
+
+def test_an_export_is_for_the_trees_of_one_library(model):
+    words = r"XGBoost's JSON is for trees of engine='xgboost', and this model has engine='lightgbm'"
+    with pytest.raises(ValueError, match=words + "; export it to lightgbm or onnx"):
+        to_xgboost(model)
+    with pytest.raises(ValueError, match="export it to xgboost or onnx"):
+        to_lightgbm(boosted_by_xgboost(n_estimators=2))
+
+
+def test_exports_of_xgboosts_trees_do_not_need_xgboost(monkeypatch, tmp_path):
+    boosted_by_xgboost(n_estimators=2).save(tmp_path / "m")
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    assert json.loads(to_xgboost(load(tmp_path / "m")))["version"]
+    assert to_onnx(load(tmp_path / "m"))
+
+
+def test_the_command_line_writes_the_format_of_the_trees(tmp_path):
+    boosted_by_xgboost(n_estimators=2).save(tmp_path / "m")
+    out = commands.run("export", tmp_path / "m", "-o", tmp_path / "m.json", "--json").output
+    assert json.loads(out)["format"] == "xgboost"
+    assert (tmp_path / "m.json").read_text("utf-8") == to_xgboost(load(tmp_path / "m"))
+    refusal = commands.run(
+        "export", tmp_path / "m", "-o", tmp_path / "m.txt", "--to", "lightgbm", code=1
+    )
+    assert "engine='xgboost'" in " ".join(refusal.output.split())
 
 
 # ONNX
@@ -339,7 +436,7 @@ def test_shap_explains_the_margin(kind, tmp_path):
 # Refusals
 
 
-@pytest.mark.parametrize("export", [to_lightgbm, to_onnx])
+@pytest.mark.parametrize("export", [to_lightgbm, to_onnx, to_xgboost])
 def test_what_cannot_be_exported_is_refused(export):
     X, y, groups = make_sample(200)
     for kind in (FairProjClassifier, FairBoostClassifier):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,28 +16,42 @@ from fairproj.io import exports
 
 class Format(Enum):
     lightgbm = "lightgbm"
+    xgboost = "xgboost"
     onnx = "onnx"
 
 
-_WRITERS = {Format.lightgbm: exports.to_lightgbm, Format.onnx: exports.to_onnx}
+_WRITERS = {
+    Format.lightgbm: exports.to_lightgbm,
+    Format.xgboost: exports.to_xgboost,
+    Format.onnx: exports.to_onnx,
+}
 
 
 @report_errors
 def export(
     model: ModelPath,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    to: Annotated[Format, typer.Option(help="The format.")] = Format.lightgbm,
+    to: Annotated[
+        Format | None,
+        typer.Option(help="The format; by default that of the library which grew the trees."),
+    ] = None,
     trust: Trust = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model for other programs, as LightGBM text or ONNX.
+    """Write a model for other programs, as LightGBM text, XGBoost JSON or ONNX.
 
     fairproj export model.fairproj --to onnx -o model.onnx
     """
     check_outputs([output], force=force, inputs=[model])
-    _WRITERS[to](open_model(model, trust), output)
+    fitted = open_model(model, trust)
+    to = to or _own_format(fitted)
+    _WRITERS[to](fitted, output)
     if as_json:
         print_json({"written": str(output), "format": to.value})
     else:
         print_line(f"Written: {output}")
+
+
+def _own_format(model: Any) -> Format:
+    return Format.xgboost if model.engine == "xgboost" else Format.lightgbm

@@ -80,9 +80,9 @@ class FairBoostClassifier(BoostedClassifier):
         What is minimised: ``"logistic"``, ``"exponential"``, or a loss added with
         `fairproj.boosting.losses.register_loss`.
     tree_step : {"newton", "first_order"}, default="newton"
-        With Newton steps trees are LightGBM's own, and without constraints the model is that of
-        `lightgbm.LGBMClassifier`. First-order steps come with a proved bound on the loss. The
-        exponential loss takes first-order steps always.
+        With Newton steps trees are the engine's own, and without constraints the model is that of
+        `lightgbm.LGBMClassifier` or `xgboost.XGBClassifier`. First-order steps come with a proved
+        bound on the loss. The exponential loss takes first-order steps always.
     estimator : scikit-learn classifier, optional
         The weak learner, for first-order steps; it must take ``sample_weight``. By default the
         built-in trees.
@@ -99,7 +99,7 @@ class FairBoostClassifier(BoostedClassifier):
     max_depth, max_leaf_nodes : int, optional, default=None, 31
         Size of the built-in trees.
     min_samples_leaf : int, default=20
-        Fewest rows in a leaf, as LightGBM estimates them from Hessians; 0 for no bound.
+        Fewest rows in a leaf, as the engine estimates them from Hessians; 0 for no bound.
     l2_regularization : float, default=0.0
     subsample, max_features : float, default=1.0
         Share of the rows and of the features that each tree sees, drawn at random.
@@ -181,9 +181,10 @@ class FairBoostClassifier(BoostedClassifier):
     estimator_errors_ : array of shape (n_rounds,)
         Their errors under q.
     feature_importances_ : array with one entry a feature
-    booster_ : lightgbm.Booster
-        The whole ensemble as one LightGBM model (built-in trees only). Its raw score is
-        `decision_function`, its prediction the probability of ``classes_[1]``; see `to_matrix`.
+    booster_ : lightgbm.Booster or xgboost.Booster
+        The whole ensemble as one model of the engine (built-in trees only), whose prediction is the
+        probability of ``classes_[1]``; see `to_matrix`. LightGBM's raw score is
+        `decision_function`, XGBoost's the log-odds, in 32-bit floats.
 
     Notes
     -----

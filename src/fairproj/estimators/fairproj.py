@@ -100,9 +100,10 @@ class FairProjClassifier(BoostedClassifier):
     estimator_errors_ : array of shape (n_rounds,)
         Their errors under q.
     feature_importances_ : array with one entry a feature
-    booster_ : lightgbm.Booster
-        The whole ensemble as one LightGBM model (built-in trees only). Its raw score is
-        `decision_function`, its prediction the probability of ``classes_[1]``; see `to_matrix`.
+    booster_ : lightgbm.Booster or xgboost.Booster
+        The whole ensemble as one model of the engine (built-in trees only), whose prediction is the
+        probability of ``classes_[1]``; see `to_matrix`. LightGBM's raw score is
+        `decision_function`, XGBoost's the log-odds, in 32-bit floats.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Exports of a fitted model to LightGBM's text format and to ONNX.
+"""Exports of a fitted model to LightGBM's text format, XGBoost's JSON and ONNX.
 
 An export holds what predicts, not the record of the run, and is not read back. The ONNX graph is
 built operator by operator: the converters known to us work in single precision, which moves rows
@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairproj.engines.base import TIE
-from fairproj.engines.lightgbm import text as native
 from fairproj.io.atomic import atomic_path, write_text
+from fairproj.io.onnx_nodes import Nodes, lightgbm_nodes, xgboost_nodes
 
-__all__ = ["to_lightgbm", "to_onnx"]
+__all__ = ["to_lightgbm", "to_onnx", "to_xgboost"]
 
-_LEQ, _MEMBER = 0, 6  # how a node of ONNX's TreeEnsemble compares
-_BY_CATEGORY, _DEFAULT_LEFT, _MISSING = 1, 2, 12  # bits of LightGBM's decision_type
-_MISSING_IS_ZERO, _MISSING_IS_NAN = 4, 8
+_NODES = {"lightgbm": lightgbm_nodes, "xgboost": xgboost_nodes}
 _OPSET, _OPSET_OF_TREES, _IR_VERSION = 18, 5, 10
 _SUM, _AS_IT_IS = 1, 0
 
@@ -53,7 +50,39 @@ def to_lightgbm(model: Any, path: str | os.PathLike[str] | None = None) -> str:
     the gap was bounded there. A margin within 1e-9 of where it decides is a tie, which `predict`
     labels ``classes_[0]``.
     """
-    text: str = _booster(model, "LightGBM's text").model_to_string()
+    text: str = _trees_of(model, "lightgbm", "LightGBM's text").booster.model_to_string()
+    if path is not None:
+        write_text(path, text)
+    return text
+
+
+def to_xgboost(model: Any, path: str | os.PathLike[str] | None = None) -> str:
+    """Export a model as XGBoost's JSON, which ``xgboost.Booster(model_file=...)`` opens.
+
+    Parameters
+    ----------
+    model : FairBoostClassifier or FairProjClassifier
+        Fitted with ``engine="xgboost"``.
+    path : path, optional
+        Where to write it too; XGBoost wants a name that ends in ``.json``. An existing file is
+        replaced, all at once.
+
+    Returns
+    -------
+    str
+        Its prediction is the probability of ``classes_[1]``, its raw score the log-odds of that,
+        both of ``model.to_matrix(X)``. ``xgboost.XGBClassifier().load_model`` opens it too, with
+        the classes 0 and 1.
+
+    Notes
+    -----
+    XGBoost adds up 32-bit floats, so that probabilities differ from `predict_proba` by up to about
+    1e-6, and a row whose margin is that close to where the model decides may get another label.
+    The intercept and the bias of a `FairBoostClassifier` are in the leaves of the first tree. To
+    make labels from probabilities, compare that of the positive label with ``model.threshold_``
+    (0.5 for a `FairProjClassifier`).
+    """
+    text: str = _trees_of(model, "xgboost", "XGBoost's JSON").native_text
     if path is not None:
         write_text(path, text)
     return text
@@ -85,14 +114,14 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> bytes:
     -----
     Labels are those of `predict`, which decides at ``threshold_``; the gap was bounded there.
 
-    Every row ends in the leaf where LightGBM puts it. As in `decision_function`, a margin within
-    1e-9 of zero is returned as 0, and one within 1e-9 of where the model decides is a tie and
-    labelled ``classes_[0]``. A runtime may add the leaves up in another order, which moves margins
-    by rounding, and labels only where a margin lies within rounding of that distance.
+    Every row ends in the leaf where LightGBM or XGBoost puts it. As in `decision_function`, a
+    margin within 1e-9 of zero is returned as 0, and one within 1e-9 of where the model decides is a
+    tie and labelled ``classes_[0]``. A runtime may add the leaves up in another order, which moves
+    margins by rounding, and labels only where a margin lies within rounding of that distance.
     """
     onnx = _onnx()
-    booster = _booster(model, "ONNX")
-    nodes = _Nodes.of(native.blocks(booster.model_to_string()))
+    ensemble = _ensemble(model, "ONNX")
+    nodes = _NODES[ensemble.kind](ensemble)
     graph = onnx.helper.make_graph(
         _operators(onnx, nodes, model),
         "fairproj",
@@ -129,7 +158,18 @@ def _onnx() -> Any:
     return onnx
 
 
-def _booster(model: Any, target: str) -> Any:
+def _trees_of(model: Any, kind: str, target: str) -> Any:
+    """The ensemble of a model whose trees are of the kind that the format is for."""
+    ensemble = _ensemble(model, target)
+    if ensemble.kind != kind:
+        raise ValueError(
+            f"{target} is for trees of engine={kind!r}, and this model has "
+            f"engine={ensemble.kind!r}; export it to {ensemble.kind} or onnx"
+        )
+    return ensemble
+
+
+def _ensemble(model: Any, target: str) -> Any:
     if not hasattr(type(model), "encoding_"):
         raise TypeError(
             "only a FairBoostClassifier or FairProjClassifier can be exported, got "
@@ -138,103 +178,21 @@ def _booster(model: Any, target: str) -> Any:
         )
     if not hasattr(model, "certificate_"):
         raise ValueError("the model is not fitted; call fit first")
-    if not hasattr(model, "booster_"):
+    if model._ensemble.kind not in _NODES:
         learner = f"engine={model.engine!r}"
         if model.estimator is not None:
             learner = f"estimator={type(model.estimator).__name__}"
         raise ValueError(
             f"{target} is for the built-in trees, and this model has {learner}; fit without it"
         )
-    return model.booster_
+    return model._ensemble
 
 
-@dataclass
-class _Nodes:
-    """The trees as ONNX has them: all splits in one list, all leaves in another."""
-
-    feature: list[int] = field(default_factory=list)
-    threshold: list[float] = field(default_factory=list)
-    mode: list[int] = field(default_factory=list)
-    children: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
-    are_leaves: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
-    missing_left: list[int] = field(default_factory=list)
-    members: list[float] = field(default_factory=list)
-    leaves: list[float] = field(default_factory=list)
-    roots: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, blocks: list[str]) -> _Nodes:
-        nodes = cls()
-        for block in blocks:
-            nodes._add(block)
-        return nodes
-
-    def _add(self, block: str) -> None:
-        first_split, first_leaf = len(self.feature), len(self.leaves)
-        self.roots.append(first_split)
-        sides = [native.numbers(block, f"{side}_child").astype(int) for side in ("left", "right")]
-        if not len(sides[0]):  # a tree of one leaf: ONNX wants a split, and both ways lead to it
-            sides = [np.array([-1]), np.array([-1])]
-            self._split(0, 0.0, _LEQ, missing_left=False)
-        else:
-            self._splits(block)
-        for side, child in enumerate(sides):
-            place = np.where(child < 0, ~child + first_leaf, child + first_split)
-            self.children[side].extend(place.tolist())
-            self.are_leaves[side].extend((child < 0).astype(int).tolist())
-        self.leaves.extend(native.numbers(block, "leaf_value").tolist())
-
-    def _splits(self, block: str) -> None:
-        names = ("split_feature", "threshold", "decision_type")
-        for feature, threshold, kind in zip(
-            *(native.numbers(block, name).tolist() for name in names), strict=True
-        ):
-            if int(kind) & _BY_CATEGORY:
-                self._by_category(int(feature), _members(block, int(threshold)))
-            else:
-                missing_left = _missing_goes_left(int(kind), threshold)
-                self._split(int(feature), threshold, _LEQ, missing_left=missing_left)
-
-    def _by_category(self, feature: int, members: list[int]) -> None:
-        """Left for the codes in the set; for others and for missing values, right."""
-        if not members:
-            return self._split(feature, -np.inf, _LEQ, missing_left=False)
-        self.members.extend([*members, np.nan])  # NaN ends a set
-        return self._split(feature, 0.0, _MEMBER, missing_left=False)
-
-    def _split(self, feature: int, threshold: float, mode: int, *, missing_left: bool) -> None:
-        self.feature.append(feature)
-        self.threshold.append(threshold)
-        self.mode.append(mode)
-        self.missing_left.append(int(missing_left))
-
-
-def _missing_goes_left(kind: int, threshold: float) -> bool:
-    """Where LightGBM sends NaN: the way it learnt or, where it saw none in training, that of 0."""
-    if kind & _MISSING == _MISSING_IS_ZERO:
-        raise ValueError("trees that read zero as missing cannot be exported to ONNX")
-    if kind & _MISSING == _MISSING_IS_NAN:
-        return bool(kind & _DEFAULT_LEFT)
-    return threshold >= 0.0
-
-
-def _members(block: str, which: int) -> list[int]:
-    """The codes in a set of categories, which LightGBM has as bits in words of 32."""
-    begin, end = native.numbers(block, "cat_boundaries")[which : which + 2].astype(int)
-    words = native.numbers(block, "cat_threshold")[begin:end].astype(np.int64)
-    return [
-        32 * at + bit
-        for at, word in enumerate(words.tolist())
-        for bit in range(32)
-        if word >> bit & 1
-    ]
-
-
-def _operators(onnx: Any, nodes: _Nodes, model: Any) -> list[Any]:
+def _operators(onnx: Any, nodes: Nodes, model: Any) -> list[Any]:
     """Trees, the margin with ties at zero, then label and probabilities from it."""
     node, link_scale = onnx.helper.make_node, model._ensemble.link_scale
     return [
-        _tree_operator(onnx, nodes),
+        *_trees(onnx, nodes),
         _constant(onnx, "zero", np.zeros(1)),
         _constant(onnx, "tie", np.array([TIE])),
         _constant(onnx, "scales", np.array([-link_scale, link_scale])),
@@ -254,14 +212,26 @@ def _operators(onnx: Any, nodes: _Nodes, model: Any) -> list[Any]:
     ]
 
 
-def _tree_operator(onnx: Any, nodes: _Nodes) -> Any:
+def _trees(onnx: Any, nodes: Nodes) -> list[Any]:
+    """The operator of the trees, after the rounding of X where they read 32-bit floats."""
+    if not nodes.single_precision:
+        return [_tree_operator(onnx, nodes, "X")]
+    cast, kinds = onnx.helper.make_node, onnx.TensorProto
+    return [
+        cast("Cast", ["X"], ["single"], to=kinds.FLOAT),
+        cast("Cast", ["single"], ["rounded"], to=kinds.DOUBLE),
+        _tree_operator(onnx, nodes, "rounded"),
+    ]
+
+
+def _tree_operator(onnx: Any, nodes: Nodes, read: str) -> Any:
     def tensor(name: str, values: list[Any], kind: Any = np.float64) -> Any:
         return onnx.numpy_helper.from_array(np.array(values, dtype=kind), name)
 
     sets = {"membership_values": tensor("members", nodes.members)} if nodes.members else {}
     return onnx.helper.make_node(
         "TreeEnsemble",
-        ["X"],
+        [read],
         ["sum"],
         domain="ai.onnx.ml",
         n_targets=1,
@@ -275,7 +245,7 @@ def _tree_operator(onnx: Any, nodes: _Nodes) -> Any:
         nodes_falsenodeids=nodes.children[1],
         nodes_trueleafs=nodes.are_leaves[0],
         nodes_falseleafs=nodes.are_leaves[1],
-        nodes_missing_value_tracks_true=nodes.missing_left,
+        nodes_missing_value_tracks_true=nodes.missing_true,
         leaf_targetids=[0] * len(nodes.leaves),
         leaf_weights=tensor("leaves", nodes.leaves),
         **sets,

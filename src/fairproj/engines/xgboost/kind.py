@@ -49,7 +49,7 @@ class XGBoostTrees:
     ) -> XGBoostEngine:
         categories = {} if sample.encoder is None else sample.encoder.categories
         n_threads = threads_for(sample.X, settings.n_threads)
-        params = tree_parameters(settings, categories, n_threads)
+        params = tree_parameters(settings, sample.X.shape[1], categories, n_threads)
         key = ("xgboost", settings.max_bins)
         if key not in sample.cache:  # fits on the same rows share what is binned
             bins = find_bins(sample, categories, settings.max_bins, n_threads)

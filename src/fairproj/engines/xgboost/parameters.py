@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from fairproj.engines.trees import monotonic_signs
 from fairproj.engines.xgboost.library import locally, xgboost
 
 _MOST_LEAVES = 1 << 17  # as with LightGBM
+_HISTOGRAM_BYTES = 1 << 30
 # What the engine sets each round, and other names of what it sets.
 _OF_ROUNDS = ("min_child_weight", "seed", "random_state", "subsample")
 _OTHER_NAMES = (
@@ -31,7 +33,7 @@ _OTHER_NAMES = (
 
 
 def tree_parameters(
-    settings: LearnerSettings, categorical: Collection[int], n_threads: int
+    settings: LearnerSettings, n_features: int, categorical: Collection[int], n_threads: int
 ) -> dict[str, Any]:
     params: dict[str, Any] = {
         "booster": "gbtree",
@@ -46,6 +48,7 @@ def tree_parameters(
         "max_bin": settings.max_bins,
         "nthread": n_threads,
         "colsample_bytree": settings.max_features,
+        "max_cached_hist_node": _kept_histograms(n_features, settings.max_bins),
     }
     if settings.votes != "newton":
         params["max_cat_to_onehot"] = 1 << 30  # one category against the rest
@@ -57,7 +60,7 @@ def tree_parameters(
     with_engine_params(reserved, given, "xgboost")
     params = with_engine_params(params, given, "xgboost")
     if given:
-        _check_given(params, given)
+        _check_given(params, given, n_features)
     return params
 
 
@@ -72,15 +75,20 @@ def _size(max_depth: int | None, max_leaf_nodes: int | None) -> dict[str, Any]:
     }
 
 
-def _check_given(params: dict[str, Any], given: Mapping[str, Any]) -> None:
+def _kept_histograms(n_features: int, max_bins: int) -> int:
+    """XGBoost keeps one for each of 65,536 nodes; of deep trees they would fill the memory."""
+    return max(64, min(1 << 16, _HISTOGRAM_BYTES // (16 * n_features * max_bins)))
+
+
+def _check_given(params: dict[str, Any], given: Mapping[str, Any], n_features: int) -> None:
     """Let XGBoost grow a tree on two rows, to hear what it says of the user's parameters."""
     library = xgboost()
 
     def grow() -> None:
         with library.config_context(verbosity=1):
-            matrix = library.QuantileDMatrix(np.array([[0.0], [1.0]]), max_bin=params["max_bin"])
-            plain = {name: params[name] for name in params if name != "monotone_constraints"}
-            booster = library.Booster(plain | {"verbosity": 1}, cache=[matrix])
+            rows = np.repeat([[0.0], [1.0]], n_features, axis=1)
+            matrix = library.QuantileDMatrix(rows, max_bin=params["max_bin"])
+            booster = library.Booster(params | {"verbosity": 1}, cache=[matrix])
             booster.boost(matrix, 0, grad=np.array([-1.0, 1.0]), hess=np.ones(2))
 
     with warnings.catch_warnings(record=True) as heard:
@@ -99,6 +107,6 @@ def _check_given(params: dict[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def _sentence(error: Any) -> str:
-    """What XGBoost says, without the place in its source and the stack."""
-    words = str(error).split("Stack trace:")[0].strip()
-    return " ".join(words.split("] ", 1)[-1].split())
+    """What XGBoost says, without the time, the place in its source and the stack."""
+    words = " ".join(str(error).split("Stack trace:")[0].split())
+    return re.sub(r"^\[[\d:]+\] (WARNING: )?\S+:\d+: ", "", words)

@@ -174,7 +174,7 @@ def _check_categories(tree: Tree, number: int, categories: Mapping[int, int]) ->
 
 
 def _within(codes: Sequence[int], n_codes: int) -> bool:
-    return 0 <= codes[0] and codes[-1] < n_codes
+    return codes[0] >= 0 and codes[-1] < n_codes
 
 
 def _check_values(tree: Tree, number: int, learner_votes: str) -> None:
