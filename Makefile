@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-cpu lint bench bench-quality bench-safety reproduce reproduce-quick docs clean
+.PHONY: help demo test test-cpu lint bench bench-quality bench-safety bench-scale reproduce reproduce-quick docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -39,6 +39,11 @@ bench-safety: $(VENV)/.dev  ## mutated model and data files, runs killed at rand
 	$(BIN)/python benchmarks/fuzz.py --seed 3
 	$(BIN)/python benchmarks/fuzz_csv.py
 	$(BIN)/python benchmarks/kill.py
+
+bench-scale: $(VENV)/.dev  ## rows, memory and workers, and workers that are killed: half an hour
+	$(BIN)/python benchmarks/scale.py --fresh
+	$(BIN)/python benchmarks/scale.py --rows 50000000 --rounds 20
+	$(BIN)/python benchmarks/cluster_faults.py
 
 bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the studies of FairBoost and of the search: an hour
 	$(BIN)/python benchmarks/fairboost.py --fresh
@@ -78,5 +83,5 @@ $(VENV)/.reproduce: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,docs]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,distributed,docs]"
 	@touch $@

@@ -168,3 +168,17 @@ def test_guides_warn_of_nothing(guide):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         guide("add-a-constraint.md")
+
+
+@pytest.mark.filterwarnings("ignore:some groups have fewer:UserWarning")
+def test_scale(guide):
+    names = guide("scale.md")
+    model, report = names["model"], names["report"]
+    frame = names["frame"]
+    X, y = frame.drop(columns=["income", "sex"]), frame["income"]
+    in_memory = clone(model).fit(X, y, sensitive_features=frame["sex"])
+    np.testing.assert_allclose(
+        model.decision_function(X), in_memory.decision_function(X), rtol=0, atol=1e-9
+    )
+    expected = FairnessReport.from_estimator(model, X, y, sensitive_features=frame["sex"])
+    assert report.to_dict() == expected.to_dict()

@@ -129,8 +129,8 @@ def report_errors(command: Command) -> Command:
                 warnings.simplefilter("default", UserWarning)
                 warnings.showwarning = _warning_printer()
                 command(*arguments, **options)
-        except KeyboardInterrupt:
-            typer.echo("Interrupted.", err=True)
+        except KeyboardInterrupt as interrupt:
+            typer.echo(f"Interrupted. {escape(str(interrupt))}".rstrip(), err=True)
             raise typer.Exit(INTERRUPTED) from None
         except FileNotFoundError as error:
             _fail(f"{error.filename} does not exist" if error.filename else str(error))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import pandas as pd
 import typer
 
 from fairproj.cli._app import AsJson, command_line, report_errors, statistic_option
+from fairproj.cli._choice import Choice, unseen_rows
 from fairproj.cli._console import print_json, print_line
-from fairproj.cli._files import Trust, check_order, feature_names, feature_types, open_model
+from fairproj.cli._files import Trust, check_order, feature_names, names_data, open_model
+from fairproj.cli._model_rows import (
+    ModelRows,
+    model_positive,
+    summarize_tally,
+    translate_labels,
+)
 from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._rows import (
     DATA_GROUP,
@@ -21,13 +27,13 @@ from fairproj.cli._rows import (
     Task,
     check_kinds,
     check_no_missing,
-    find_label,
-    is_spelling,
     read_rows,
 )
 from fairproj.cli._show import exit_code, show_audit
-from fairproj.data.checks import listing
-from fairproj.report import Source, summarize_estimator, summarize_predictions
+from fairproj.cli._streams import check_names, checksum, find_keys
+from fairproj.cli._tally import Tally
+from fairproj.io.tables import DataFiles
+from fairproj.report import Source
 
 _DEFAULT_METRIC = "equal_opportunity"
 
@@ -35,7 +41,8 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="[MODEL] DATA",
-        help="A model file and a data file, or a data file alone with --predictions.",
+        help="A model file and data files, or data files alone with --predictions. A folder or a "
+        "pattern such as 'data/*.parquet' names all data files in it.",
     ),
 ]
 OptionalLabel = Annotated[
@@ -95,7 +102,8 @@ def audit(
     training are used.
     """
     audited = read_audited(files, predictions, label, sensitive, positive, metric, trust)
-    content = audited.summarize(max_gap, confidence, audited.source(command_line()))
+    source = audited.source(command_line())
+    content = audited.summarize(max_gap, confidence, source, verbose=not as_json)
     if as_json:
         print_json(content)
     else:
@@ -110,11 +118,17 @@ class Audited:
 
     Attributes
     ----------
-    model : classifier or None
-    all_rows, rows : Rows
-        All rows of the file, and those to audit.
-    predicted : array or None
-        The predictions, where there is no model.
+    model : ModelRows or None
+        The model and how it reads the rows.
+    data : DataFiles
+    sha256 : str
+        Of the data.
+    positive : object
+        The positive label.
+    choice : Choice
+        Which of the rows are audited.
+    counted : Tally or None
+        The counts of the predictions, where there is no model.
     metric : str
     record : TrainingRecord or None
     as_trained : bool
@@ -122,11 +136,13 @@ class Audited:
         do its target and its search apply.
     """
 
-    model: Any
-    all_rows: Rows
-    rows: Rows
-    predicted: Any
+    model: ModelRows | None
+    data: DataFiles
+    sha256: str
+    positive: Any
     metric: str
+    choice: Choice = field(default_factory=Choice)
+    counted: Tally | None = None
     record: TrainingRecord | None = None
     as_trained: bool = False
 
@@ -144,8 +160,10 @@ class Audited:
         return self.record.other_targets(self.metric)
 
     def source(self, command: str, more: dict[str, str] | None = None) -> Source:
-        rows = self.rows
-        return Source(rows.file.path.name, rows.which, rows.seen, rows.sha256, command, more or {})
+        choice = self.choice
+        return Source(
+            self.data.short_name, choice.which, choice.seen, self.sha256, command, more or {}
+        )
 
     def summarize(
         self,
@@ -153,22 +171,23 @@ class Audited:
         confidence: float,
         source: Source,
         frontier: dict[str, Any] | None = None,
+        *,
+        verbose: bool = False,
     ) -> dict[str, Any]:
         """The content of a report; by default against the target of training."""
-        rows = self.rows
         options: dict[str, Any] = {
-            "sensitive_features": rows.groups,
             "metric": self.metric,
             "max_gap": self.target if max_gap is None else max_gap,
             "other_targets": self.other_targets if max_gap is None else {},
             "confidence": confidence,
-            "pos_label": rows.positive,
             "frontier": frontier,
             "source": source,
         }
-        if self.model is None:
-            return summarize_predictions(rows.y, self.predicted, **options)
-        return summarize_estimator(self.model, rows.X, rows.y, **options)
+        tally = self.counted
+        if self.model is not None:
+            tally = self.model.count(self.choice, verbose=verbose)
+        assert tally is not None
+        return summarize_tally(tally, self.model and self.model.model, self.positive, options)
 
 
 def read_audited(
@@ -183,27 +202,40 @@ def read_audited(
     """Read what the options of audit and report name."""
     if predictions is None:
         return _read_model(files, label, sensitive, positive, metric, trust)
-    if len(files) != 1 or label is None or not sensitive:
+    if not files or not all(map(names_data, files)) or label is None or not sensitive:
         raise ValueError(
-            "with --predictions, give one data file, --label and --sensitive, and no model"
+            "with --predictions, give data files, --label and --sensitive, and no model"
         )
-    return _read_predictions(files[0], predictions, Task(label, sensitive, positive), metric)
+    data = DataFiles.from_paths(files)
+    return _read_predictions(data, predictions, Task(label, sensitive, positive), metric)
 
 
-def _read_predictions(path: Path, column: str, task: Task, metric: str | None) -> Audited:
+def _read_predictions(data: DataFiles, column: str, task: Task, metric: str | None) -> Audited:
     if column in (task.label, *task.sensitive):
         raise ValueError(f"{column!r} cannot be both the predictions and something else")
-    rows = read_rows(path, task, [column])
-    check_no_missing(path, rows.frame, [column])
-    check_kinds(path, rows.kinds, [column], "or give another column")
-    predicted = _translate_labels(
-        rows.X[column].to_numpy(),
-        pd.unique(rows.y).tolist(),
-        f"the predictions {column!r} of {path} have",
+    check_names(data, task, [column])
+    keys = find_keys(data, task, more=[column])
+    positive = keys.check(task)
+    check_no_missing(data.name, {column: keys.missing(column)}, keys.n_rows)
+    check_kinds(data.name, keys.kinds, [column], "or give another column")
+    meaning = translate_labels(
+        keys.values(column),
+        keys.values(task.label),
+        f"the predictions {column!r} of {data.name} have",
         f"the label {task.label!r} has",
         "give both the same values, and turn scores into labels first",
     )
-    return Audited(None, rows, rows, predicted, metric or _DEFAULT_METRIC)
+    table = keys.table([task.label, column])
+    groups = keys.coder(task).groups
+    tally = Tally(groups)
+    tally.count(
+        groups.codes,
+        table[task.label] == positive,
+        table[column].map(meaning) == positive,
+        list(keys.rows.values()),
+    )
+    metric = metric or _DEFAULT_METRIC
+    return Audited(None, data, checksum(data), positive, metric, counted=tally)
 
 
 def _read_model(
@@ -214,9 +246,9 @@ def _read_model(
     metric: str | None,
     trust: list[str] | None,
 ) -> Audited:
-    if len(files) != 2:
+    if len(files) < 2:
         raise ValueError("give a model file and a data file, or a data file with --predictions")
-    check_order(*files)
+    check_order(files[0], files[1])
     model = open_model(files[0], trust)
     record = read_record(model)
     if record is not None:
@@ -228,47 +260,27 @@ def _read_model(
             "add --label and --sensitive"
         )
     task = Task(label, sensitive)
-    rows = _read_model_rows(model, files[0], files[1], task, positive)
-    metric = metric or _DEFAULT_METRIC
+    data = DataFiles.from_paths(files[1:])
+    rows = ModelRows.open(model, feature_names(model, files[0]), data, task, positive)
+    sha256 = checksum(data)
+    audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC)
     if record is None:
-        return Audited(model, rows, rows, None, metric)
-    as_trained = record.matches(metric, task) and rows.positive == _model_positive(model)
-    return Audited(model, rows, record.unseen(rows), None, metric, record, as_trained)
-
-
-def _read_model_rows(
-    model: Any, model_path: Path, data_path: Path, task: Task, positive: str | None
-) -> Rows:
-    """All rows of a file, with the columns and the labels of the model."""
-    features = feature_names(model, model_path)
-    types = feature_types(model, features)
-    rows = read_rows(data_path, task, features, types)
-    if types:
-        check_kinds(data_path, rows.kinds, features, "as they were in training")
-    labels = model.classes_.tolist()
-    y = _translate_labels(
-        rows.y,
-        labels,
-        f"the label {task.label!r} of {data_path} has",
-        "the model knows",
-        "give both the same values",
+        return audited
+    return replace(
+        audited,
+        choice=unseen_rows(data, sha256, record, rows.types),
+        record=record,
+        as_trained=record.matches(audited.metric, task) and rows.positive == model_positive(model),
     )
-    if positive is None:
-        return replace(rows, y=y, positive=_model_positive(model))
-    return replace(rows, y=y, positive=find_label(positive, labels, "the model's labels"))
 
 
-def _model_positive(model: Any) -> Any:
-    return model.classes_.tolist()[-1] if model.pos_label is None else model.pos_label
-
-
-def _translate_labels(y: Any, known: list[Any], given: str, wanted: str, advice: str) -> Any:
-    """Labels as the known ones spell them: one file may hold 1 where another holds '1'."""
-    values = pd.unique(y).tolist()
-    known_by_value = {
-        value: next((one for one in known if value == one or is_spelling(str(value), one)), None)
-        for value in values
-    }
-    if None in known_by_value.values():
-        raise ValueError(f"{given} {listing(values, 4)}, and {wanted} {listing(known)}; {advice}")
-    return np.array([known_by_value[value] for value in y], dtype=np.asarray(known).dtype)
+def read_all_rows(audited: Audited) -> Rows:
+    """All rows of the one file that a model was trained from, in memory, to train on them again."""
+    assert audited.model is not None
+    model = audited.model
+    rows = read_rows(
+        audited.data.files[0].path, model.task, model.features, model.feature_types, audited.sha256
+    )
+    return replace(
+        rows, y=np.array([model.meaning[value] for value in rows.y]), positive=audited.positive
+    )

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
+
+# Below, reading takes a moment only.
+_MANY_ROWS = 500_000
+_MANY_BYTES = 200_000_000
 
 # Control characters, which a terminal would obey; line breaks and marks that change the direction
 # of text, which mislead a reader; and surrogates, which cannot be printed.
@@ -52,3 +58,26 @@ def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -
     console = Console(highlight=False)
     console.print(table)
     console.print()
+
+
+@contextmanager
+def busy(text: str, n_bytes: int) -> Iterator[None]:
+    """Show on a terminal what is done while many bytes are read."""
+    console = Console(stderr=True)
+    if n_bytes < _MANY_BYTES or not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+@contextmanager
+def row_bar(title: str, n_rows: int, *, show: bool) -> Iterator[Callable[[int], None]]:
+    """Show a bar over many rows, which disappears; yields the function to call with rows done."""
+    if not show or n_rows < _MANY_ROWS:
+        yield lambda rows: None
+        return
+    console = Console(stderr=True)
+    with Progress(*Progress.get_default_columns(), console=console, transient=True) as progress:
+        task = progress.add_task(title, total=n_rows)
+        yield lambda rows: progress.update(task, advance=rows)

@@ -12,9 +12,17 @@ import typer
 from fairproj import load
 from fairproj.io.atomic import check_writable
 from fairproj.io.table_types import column_types
-from fairproj.io.tables import is_data_path
+from fairproj.io.tables import is_data_path, is_pattern
 
 DataPath = Annotated[Path, typer.Argument(help="A CSV, Parquet, Feather or Arrow file.")]
+DataPaths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DATA",
+        help="A CSV, Parquet, Feather or Arrow file; with --out-of-core or --scheduler Parquet "
+        "files, also a folder or a pattern such as 'data/*.parquet'.",
+    ),
+]
 ModelPath = Annotated[
     Path, typer.Argument(help="A model file, written by fairproj train or model.save().")
 ]
@@ -31,8 +39,13 @@ def open_model(path: Path, trust: list[str] | None) -> Any:
     return load(path, trusted=trust or [])
 
 
+def names_data(path: Path) -> bool:
+    """Whether a path is a data file, a folder or a pattern."""
+    return is_data_path(path) or is_pattern(path)
+
+
 def check_order(model: Path, data: Path) -> None:
-    if is_data_path(model) and not is_data_path(data):
+    if is_data_path(model) and not names_data(data):
         raise ValueError(f"{model} is a data file; give the model first, then the data")
 
 

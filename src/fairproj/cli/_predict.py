@@ -29,7 +29,7 @@ from fairproj.data.checks import listing
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, to_frame
 from fairproj.io.table_writer import write_chunks
-from fairproj.io.tables import DataFile
+from fairproj.io.tables import DataFiles
 
 _MOST_COLUMNS = 8  # in the sentence about unknown values
 
@@ -55,18 +55,21 @@ def predict(
 
     fairproj predict model.fairproj new.parquet -o predicted.parquet --keep id
 
+    A folder or a pattern such as 'new/*.parquet' names all data files in it.
+
     The output has the columns named by --keep, 'prediction', and 'probability' of the positive
     label. The input is read in chunks, and a run that is interrupted writes no output.
     """
-    check_outputs([output], force=force, inputs=[model, data])
     check_order(model, data)
+    files = DataFiles.from_paths([data])
+    check_outputs([output], force=force, inputs=[model, *(file.path for file in files.files)])
     opened = open_model(model, trust).set_params(n_jobs=jobs)
     features = feature_names(opened, model)
     # The library can warn about single chunks only; all unknown values are counted below.
     warnings.filterwarnings("ignore", "column .* has no value known from training")
     unknown = UnknownValues()
     start = time.perf_counter()
-    with closing(_predict_chunks(opened, features, data, keep or [], unknown)) as chunks:
+    with closing(_predict_chunks(opened, features, files, keep or [], unknown)) as chunks:
         rows = write_chunks(output, chunks)
     seconds = time.perf_counter() - start
     if as_json:
@@ -104,7 +107,7 @@ class UnknownValues:
 
 
 def _predict_chunks(
-    model: Any, features: list[str], path: Path, keep: list[str], unknown: UnknownValues
+    model: Any, features: list[str], data: DataFiles, keep: list[str], unknown: UnknownValues
 ) -> Generator[Any, None, None]:
     clash = sorted({"prediction", "probability"} & set(keep))
     if clash:
@@ -116,7 +119,7 @@ def _predict_chunks(
 
     def encode(chunk: Any) -> tuple[Any, Any]:
         if types:
-            check_kinds(path, column_kinds(chunk), features, "as they were in training")
+            check_kinds(data.name, column_kinds(chunk), features, "as they were in training")
         frame = to_frame(chunk, features)
         matrix = model.to_matrix(frame)
         unknown.add(model.unknown_values(frame, matrix))
@@ -124,7 +127,7 @@ def _predict_chunks(
 
     # Reading and encoding run in a thread beside the trees, which do not hold the interpreter.
     columns = list(dict.fromkeys([*features, *keep]))
-    chunks = DataFile.from_path(path).chunks(columns, types, text_columns=keep)
+    chunks = data.chunks(columns, types, text_columns=keep)
     for chunk, matrix in prefetch(map(encode, chunks)):
         labels, probabilities = model.predict_matrix(matrix)
         output = {name: chunk.column(name) for name in keep}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,33 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The split; the checksum is that of the positions of the held-out rows."""
+    """The split; the checksum is that of the positions of the held-out rows.
+
+    ``streamed`` tells which of two rules split the rows: `fairproj.data.held_out.HeldOutRule`,
+    which reads any number of rows in chunks, or `fair_train_test_split`.
+    """
 
     fraction: float
     seed: int
     sha256: str
+    streamed: bool = False
 
     def __post_init__(self) -> None:
         _check(0 < self.fraction < 1 and 0 <= self.seed < 2**32, "held_out is out of range")
+
+    @property
+    def which(self) -> str:
+        """What to call the rows."""
+        return f"the {100 * self.fraction:g} % of the rows held out from training"
+
+    def check(self, sha256: str) -> None:
+        """Refuse rows that were found again, if they are others."""
+        if sha256 != self.sha256:
+            rule = "fairproj" if self.streamed else "scikit-learn"
+            raise ValueError(
+                "the rows held out from training cannot be found again, because this version of "
+                f"{rule} splits differently; audit on a file of rows the model has not seen"
+            )
 
 
 @dataclass(frozen=True)
@@ -163,30 +182,17 @@ class TrainingRecord:
             if target.metric != metric and target.max_gap is not None
         }
 
-    def is_file(self, rows: Rows) -> bool:
-        """Whether these rows are from the file that the model was trained from."""
-        return self.data.sha256 == rows.sha256
-
-    def unseen(self, rows: Rows) -> Rows:
-        """The held-out rows, if this is the file that the model was trained from; else all rows."""
-        if not self.is_file(rows):
-            return rows
-        if self.held_out is None:
-            return replace(rows, which="the rows it was trained on", seen=True)
-        return self._split(rows, self.held_out)[1]
+    def is_data(self, sha256: str) -> bool:
+        """Whether a checksum is that of the data that the model was trained from."""
+        return self.data.sha256 == sha256
 
     def trained_on(self, rows: Rows) -> Rows:
         """The rows that the model was trained on, out of all rows of its file."""
-        return rows if self.held_out is None else self._split(rows, self.held_out)[0]
-
-    def _split(self, rows: Rows, held_out: HeldOut) -> tuple[Rows, Rows]:
-        train, test, digest = split_rows(rows, self.task, held_out.fraction, held_out.seed)
-        if digest != held_out.sha256:
-            raise ValueError(
-                "the rows held out from training cannot be found again, because this version of "
-                "scikit-learn splits differently; audit on a file of rows the model has not seen"
-            )
-        return train, test
+        if self.held_out is None:
+            return rows
+        train, _, digest = split_rows(rows, self.task, self.held_out.fraction, self.held_out.seed)
+        self.held_out.check(digest)
+        return train
 
 
 def _check(condition: bool, message: str) -> None:

@@ -19,6 +19,7 @@ from fairproj.cli._audit import (
     OptionalLabel,
     OptionalSensitive,
     Predictions,
+    read_all_rows,
     read_audited,
 )
 from fairproj.cli._console import print_json, print_line
@@ -90,7 +91,7 @@ def report(
     points = _search_points(audited)
     if frontier:
         points = _fit_frontier(audited, jobs, verbose=not as_json)
-    content = audited.summarize(max_gap, confidence, _source(audited), points)
+    content = audited.summarize(max_gap, confidence, _source(audited), points, verbose=not as_json)
     for path in output:
         write_report(content, path)
     if card is not None:
@@ -126,11 +127,18 @@ def _search_points(audited: Audited) -> dict[str, Any] | None:
 
 def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, Any]:
     """Fits of both methods on the rows that the model was trained on."""
-    record, model = audited.record, audited.model
-    if record is None or not audited.as_trained or not record.is_file(audited.all_rows):
+    record = audited.record
+    if record is None or not audited.as_trained or not record.is_data(audited.sha256):
         raise ValueError(
             "--frontier needs a model of fairproj train with the file it was trained from, and the "
             "gap, the groups and the positive label of training; leave it out"
+        )
+    assert audited.model is not None
+    model = audited.model.model
+    if len(audited.data.files) > 1 or (record.held_out is not None and record.held_out.streamed):
+        raise ValueError(
+            "--frontier fits models in memory, and this model was trained without reading its data "
+            "into memory; leave it out"
         )
     parameter = "max_gap" if isinstance(model, FairBoostClassifier) else "epsilon"
     value = getattr(model, parameter)
@@ -141,7 +149,7 @@ def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, An
         )
     frontiers = fit_frontiers(
         _methods(model, audited.metric),
-        record.trained_on(audited.all_rows),
+        record.trained_on(read_all_rows(audited)),
         sorted({*_VALUES, float(value)}),
         _FOLDS,
         jobs,

@@ -118,22 +118,21 @@ def read_rows(
     task: Task,
     features: Sequence[str] | None = None,
     types: Mapping[str, Any] | None = None,
+    sha256: str | None = None,
 ) -> Rows:
-    """Read the columns of a task; by default all columns that it does not name are features."""
+    """Read the columns of a task; by default all columns that it does not name are features.
+
+    ``sha256`` is the checksum of the file, where it is known already.
+    """
     file = DataFile.from_path(path)
-    # Where the model reads a sensitive column as a number, groups keep their names in the file.
-    numbers = {name for name in task.sensitive if not is_text((types or {}).get(name))}
-    frame, kinds = file.read_frame({n: t for n, t in (types or {}).items() if n not in numbers})
-    check_columns(
-        path, list(frame.columns), [task.label, *task.sensitive, *(features or task.dropped or [])]
-    )
-    _check_task(task)
-    check_no_missing(path, frame, [task.label, *task.sensitive])
+    frame, kinds = file.read_frame(without_numbers(types or {}, task.sensitive))
+    keys = [task.label, *task.sensitive]
+    check_columns(path, list(frame.columns), [*keys, *(features or task.dropped or [])])
+    check_task(task)
+    check_no_missing(path, {name: int(frame[name].isna().sum()) for name in keys}, len(frame))
     check_kinds(path, kinds, [task.label, *task.sensitive], "give another column")
     if features is None:
-        features = _features(frame, task)
-        if not features:
-            raise ValueError(f"{path} has no column left to predict from; drop fewer columns")
+        features = choose_features(list(frame.columns), task, path)
         check_kinds(path, kinds, features, "or leave them out with --drop")
     y = frame[task.label].to_numpy()
     return Rows(
@@ -142,30 +141,36 @@ def read_rows(
         frame[list(features)],
         y,
         frame[task.sensitive],
-        _positive_label(y, task),
+        positive_label(pd.unique(y).tolist(), task),
         {name: kinds[name] for name in features},
-        file.sha256(),
+        sha256 or file.sha256(),
     )
 
 
-def _check_task(task: Task) -> None:
+def without_numbers(types: Mapping[str, Any], sensitive: Sequence[str]) -> dict[str, Any]:
+    """Types of features; groups keep their names in the file where a model reads numbers."""
+    numbers = {name for name in sensitive if not is_text(types.get(name))}
+    return {name: kind for name, kind in types.items() if name not in numbers}
+
+
+def check_task(task: Task) -> None:
     if task.label in task.sensitive:
         raise ValueError(f"{task.label!r} cannot be both the label and sensitive")
     if len(set(task.sensitive)) < len(task.sensitive):
         raise ValueError(f"--sensitive names a column twice: {listing(task.sensitive)}")
 
 
-def check_no_missing(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> None:
-    for name in names:
-        missing = int(frame[name].isna().sum())
-        if missing:
+def check_no_missing(path: object, missing: Mapping[str, int], n_rows: int) -> None:
+    """Refuse columns that have missing values."""
+    for name, count in missing.items():
+        if count:
             raise ValueError(
-                f"column {name!r} of {path} has {missing} missing values in {len(frame)} rows; "
-                "drop those rows, or fill them with a value of their own"
+                f"column {name!r} of {path} has {count} missing values in {n_rows} rows; drop "
+                "those rows, or fill them with a value of their own"
             )
 
 
-def check_kinds(path: Path, kinds: Mapping[str, str], names: Sequence[str], advice: str) -> None:
+def check_kinds(path: object, kinds: Mapping[str, str], names: Sequence[str], advice: str) -> None:
     """Refuse columns that hold anything but numbers, booleans and text."""
     refused = [f"{name!r} ({kinds[name]})" for name in names if kinds[name] not in USABLE]
     if refused:
@@ -175,15 +180,19 @@ def check_kinds(path: Path, kinds: Mapping[str, str], names: Sequence[str], advi
         )
 
 
-def _features(frame: pd.DataFrame, task: Task) -> list[str]:
+def choose_features(columns: list[str], task: Task, path: object) -> list[str]:
+    """All columns that the task does not name."""
     excluded = {task.label, *(task.dropped or [])}
     if not task.use_sensitive:
         excluded |= set(task.sensitive)
-    return [name for name in frame.columns if name not in excluded]
+    features = [name for name in columns if name not in excluded]
+    if not features:
+        raise ValueError(f"{path} has no column left to predict from; drop fewer columns")
+    return features
 
 
-def _positive_label(y: NDArray[Any], task: Task) -> Any:
-    labels = pd.unique(y).tolist()
+def positive_label(labels: list[Any], task: Task) -> Any:
+    """The positive one of the labels of a file, which must be two."""
     if len(labels) != 2:
         raise ValueError(
             f"the label {task.label!r} has {len(labels)} different values ({listing(labels)}), and "
@@ -228,10 +237,15 @@ def split_rows(rows: Rows, task: Task, fraction: float, seed: int) -> tuple[Rows
         random_state=seed,
     )
     test = np.sort(test)
-    digest = hashlib.sha256(test.astype("<i8").tobytes()).hexdigest()
+    digest = hashlib.sha256(position_bytes(test)).hexdigest()
     share = f"{100 * fraction:g} %"
     return (
         rows.take(np.sort(train), "training rows", True),
         rows.take(test, f"the {share} of the rows held out from training", False),
         digest,
     )
+
+
+def position_bytes(positions: NDArray[Any]) -> bytes:
+    """The positions of rows as they enter a checksum."""
+    return positions.astype("<i8").tobytes()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from enum import Enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,11 +26,33 @@ from fairproj.cli._app import (
     statistic_option,
 )
 from fairproj.cli._console import escape, print_json, print_line, show_table
-from fairproj.cli._files import DataPath, check_outputs
+from fairproj.cli._files import DataPaths, check_outputs
+from fairproj.cli._large import LargeData, OnCluster, connect
+from fairproj.cli._model_rows import ModelRows, summarize_tally
 from fairproj.cli._record import FileRecord, HeldOut, SearchRecord, Target, TrainingRecord
 from fairproj.cli._rows import Rows, Task, read_rows, split_rows
 from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
+from fairproj.cli._streams import checksum
+from fairproj.cli._train_options import (
+    ClassWeight,
+    Loss,
+    Margin,
+    Method,
+    Rule,
+    Votes,
+    check_fairboost,
+    check_fraction,
+    check_large,
+    check_numbers,
+    check_several,
+    check_share,
+    check_together,
+    new_file,
+    pair_targets,
+    plain_value,
+)
 from fairproj.io.records import to_dict
+from fairproj.io.tables import DataFiles
 from fairproj.report import (
     Source,
     certificate_words,
@@ -42,41 +67,7 @@ _MAX_GAP = 0.05
 _EPSILON = 0.1
 _MOST_GROUPS = 20  # in the table of groups
 _GOAL, _POINT, _FIT, _SEARCH = "Target", "Where the model decides", "Training", "Search"
-
-
-class Method(Enum):
-    fairboost = "fairboost"
-    paper = "paper"
-
-
-class Rule(Enum):
-    one_se = "one_se"
-    upper = "upper"
-    mean = "mean"
-
-
-class Votes(Enum):
-    discrete = "discrete"
-    confidence = "confidence"
-
-
-class Loss(Enum):
-    logistic = "logistic"
-    exponential = "exponential"
-
-
-class ClassWeight(Enum):
-    balanced = "balanced"
-
-
-class Margin(Enum):
-    one_se = "one_se"
-
-
-def check_share(share: float | None) -> float | None:
-    if share is not None and not 0 < share < 1:
-        raise typer.BadParameter(f"{share:g} must lie between 0 and 1")
-    return share
+_LARGE = "Large data"
 
 
 def _share_option(help_text: str) -> Any:
@@ -85,20 +76,9 @@ def _share_option(help_text: str) -> Any:
     )
 
 
-def check_fraction(text: str) -> str:
-    if text not in ("auto", "none"):
-        try:
-            check_share(float(text))
-        except ValueError:
-            raise typer.BadParameter(
-                f"{text!r} is none of auto, none and a number such as 0.25"
-            ) from None
-    return text
-
-
 @report_errors
 def train(
-    data: DataPath,
+    data: DataPaths,
     label: _rows.Label,
     sensitive: _rows.Sensitive,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
@@ -265,6 +245,39 @@ def train(
             rich_help_panel=_SEARCH,
         ),
     ] = False,
+    out_of_core: Annotated[
+        bool,
+        typer.Option(
+            "--out-of-core",
+            help="Train on Parquet files that may be larger than memory, with XGBoost's trees.",
+            rich_help_panel=_LARGE,
+        ),
+    ] = False,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Train on the Dask cluster whose scheduler has this address, such as "
+            "tcp://host:8786, with XGBoost's trees. Its workers read the Parquet files.",
+            metavar="ADDRESS",
+            rich_help_panel=_LARGE,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="With --scheduler: a file or URL to keep the finished rounds in.",
+            metavar="FILE",
+            rich_help_panel=_LARGE,
+        ),
+    ] = None,
+    resume_from: Annotated[
+        str | None,
+        typer.Option(
+            help="With --scheduler: a checkpoint of the same command to go on from.",
+            metavar="FILE",
+            rich_help_panel=_LARGE,
+        ),
+    ] = None,
     jobs: Jobs = -1,
     force: Force = False,
     as_json: AsJson = False,
@@ -278,11 +291,17 @@ def train(
     the price of the constraint is known. The gap on new rows may be larger than in training;
     --search judges models on rows they were not trained on.
 
+    Data larger than memory: fairproj train 'data/*.parquet' --out-of-core --label income
+    --sensitive sex -o model.fairproj
+
     The exit code is 3 if the model misses --max-gap on the rows that were watched in training, and
     5 if it is not useful: if its errors cost no less than those of the same prediction for
     everyone. The model file is written in both cases.
     """
-    check_outputs([output], force=force, inputs=[data])
+    large = out_of_core or scheduler is not None
+    check_large(data, out_of_core, scheduler, checkpoint or resume_from, search)
+    inputs = [file.path for file in DataFiles.from_paths(data).files] if large else data
+    check_outputs([output, new_file(checkpoint, resume_from)], force=force, inputs=inputs)
     only_fairboost = {
         "loss": loss,
         "class_weight": class_weight,
@@ -295,16 +314,12 @@ def train(
         "early_stopping": early_stopping or None,
     }
     only_fairboost = {name: value for name, value in only_fairboost.items() if value is not None}
-    _check_numbers(learning_rate, test_size)
-    _check_together(method, max_gap, epsilon, search, rule, nearest)
-    _check_fairboost(method, only_fairboost, votes)
-    targets = _pair(constraint or ["equal_opportunity"], max_gap or [_MAX_GAP])
-    _check_several(targets, method, search)
+    check_numbers(learning_rate, test_size)
+    check_together(method, max_gap, epsilon, search, rule, nearest)
+    check_fairboost(method, only_fairboost, votes)
+    targets = pair_targets(constraint or ["equal_opportunity"], max_gap or [_MAX_GAP])
+    check_several(targets, method, search)
     task = Task(label, sensitive, positive, drop, use_sensitive)
-    rows = read_rows(data, task)
-    if not as_json:
-        show_data(rows, task)
-    training, test, held_out = _hold_out(rows, task, test_size, seed)
     parameters = {
         "max_depth": depth,
         "max_leaf_nodes": leaves,
@@ -312,134 +327,146 @@ def train(
         "votes": votes,
         **only_fairboost,
     }
-    estimator = _make_estimator(
+    make_estimator = partial(
+        _make_estimator,
         method,
         targets,
         _EPSILON if epsilon is None else epsilon,
         n_estimators=rounds,
-        pos_label=rows.positive,
         random_state=seed,
-        **{name: _plain(value) for name, value in parameters.items() if value is not None},
+        **{name: plain_value(value) for name, value in parameters.items() if value is not None},
     )
-    search_record = None
-    if search:
-        rule = rule or Rule.one_se
-        model, searched = _search(estimator, training, targets[0], rule, nearest, jobs, not as_json)
-        search_record = SearchRecord.from_search(searched)
-    else:
-        model = _fit(estimator.set_params(n_jobs=jobs, verbose=not as_json), training)
-    if test is not None and hasattr(model, "baseline_"):
-        model.price_ = measure_on_rows(model, test.X, test.y, test.groups) or model.price_
+    wanted = targets
     if method is Method.paper and not search:
-        targets = [Target(target.metric, None) for target in targets]
-    file = FileRecord(data.name, rows.sha256, len(rows.y))
-    record = TrainingRecord(
-        task, file, rows.kinds, held_out, targets, search_record, command_line()
-    )
-    model.save(output, metadata=record.to_metadata())
-    _show_result(model, test, record, output, data, as_json)
-    code, reason = _outcome(model.certificate_, search_record)
+        wanted = [Target(target.metric, None) for target in targets]
+    split = Split(task, test_size, seed)
+    if large:
+        cluster: Any = nullcontext()
+        if scheduler is not None:
+            cluster = connect(scheduler, checkpoint, resume_from)
+        with cluster as on_cluster:
+            options = (on_cluster, wanted, jobs, not as_json)
+            result = _train_large(data, split, make_estimator, *options)
+    else:
+        searched = (rule or Rule.one_se, nearest) if search else None
+        result = _train_in_memory(
+            data[0], split, make_estimator, searched, wanted, jobs, not as_json
+        )
+    result.model.save(output, metadata=result.record.to_metadata())
+    _show_result(result, output, data, as_json)
+    code, reason = _outcome(result.model.certificate_, result.record.search)
     if reason:
         typer.echo(f"warning: {escape(reason)}", err=True)
     raise typer.Exit(code)
 
 
-def _check_numbers(learning_rate: float | None, test_size: float) -> None:
-    if learning_rate is not None and not 0 < learning_rate <= 1:
-        raise ValueError(f"--learning-rate {learning_rate:g} must be above 0 and at most 1")
-    if not 0 <= test_size < 1:
-        raise ValueError(f"--test-size {test_size:g} must be 0 or more and below 1")
+@dataclass(frozen=True)
+class Split:
+    """A task, and which of the rows are held out from training."""
+
+    task: Task
+    fraction: float
+    seed: int
 
 
-def _check_together(
-    method: Method,
-    max_gap: list[float] | None,
-    epsilon: float | None,
-    search: bool,
-    rule: Rule | None,
-    nearest: bool,
-) -> None:
-    """Refuse options that would be ignored."""
-    if epsilon is not None and method is not Method.paper:
-        raise ValueError("--epsilon is for --method paper; give --max-gap, or add --method paper")
-    if epsilon is not None and search:
-        raise ValueError("--search chooses epsilon itself; leave out --epsilon or --search")
-    if max_gap and method is Method.paper and not search:
-        raise ValueError(
-            "--method paper does not bound the gap of the predictions; add --search to find a "
-            "model within --max-gap, or give --epsilon instead"
+@dataclass(frozen=True)
+class Result:
+    """A model, its record, and the audit of the rows held out from training, if there are any."""
+
+    model: Any
+    record: TrainingRecord
+    content: dict[str, Any] | None
+    note: str = ""
+
+
+def _train_in_memory(
+    data: Path,
+    split: Split,
+    make_estimator: Callable[..., Any],
+    search: tuple[Rule, bool] | None,
+    targets: list[Target],
+    jobs: int,
+    verbose: bool,
+) -> Result:
+    rows = read_rows(data, split.task)
+    if verbose:
+        sizes = rows.groups.astype(object).value_counts(sort=False)  # those that have rows
+        names = [", ".join(map(str, key)) for key in sizes.index]
+        groups = list(zip(names, sizes.tolist(), strict=True))
+        share = float((rows.y == rows.positive).mean())
+        show_data(data, split.task, rows.kinds, rows.positive, share, groups)
+    training, test, held_out = _hold_out(rows, split)
+    estimator = make_estimator(pos_label=rows.positive)
+    search_record = None
+    if search is not None:
+        model, searched = _search(estimator, training, targets[0], *search, jobs, verbose)
+        search_record = SearchRecord.from_search(searched)
+    else:
+        model = _fit(
+            estimator.set_params(n_jobs=jobs, verbose=verbose),
+            training.X,
+            training.y,
+            sensitive_features=training.groups,
         )
-    if (rule is not None or nearest) and not search:
-        raise ValueError("--rule and --nearest are for a search; add --search")
+    if test is not None and hasattr(model, "baseline_"):
+        model.price_ = measure_on_rows(model, test.X, test.y, test.groups) or model.price_
+    file = FileRecord(data.name, rows.sha256, len(rows.y))
+    record = TrainingRecord(
+        split.task, file, rows.kinds, held_out, targets, search_record, command_line()
+    )
+    return Result(model, record, None if test is None else _audit_held_out(model, test, record))
 
 
-def _check_fairboost(method: Method, given: dict[str, Any], votes: Votes | None) -> None:
-    """Refuse options that the other method lacks, and those that contradict each other."""
-    names = [_option(name) for name in given]
-    if names and method is Method.paper:
-        raise ValueError(f"{names[0]} is for --method fairboost; leave it out")
-    points = [
-        _option(name) for name in ("threshold", "selection_rate", *_ERROR_RATES) if name in given
-    ]
-    if len(points) > 1:
-        raise ValueError(f"{points[0]} and {points[1]} both say where to decide; give one of them")
-    if given.get("early_stopping") and given.get("validation_fraction") == "none":
-        raise ValueError(
-            "--early-stopping needs rows that are held out; leave out --validation-fraction none"
+def _train_large(
+    paths: list[Path],
+    split: Split,
+    make_estimator: Callable[..., Any],
+    cluster: OnCluster | None,
+    targets: list[Target],
+    jobs: int,
+    verbose: bool,
+) -> Result:
+    """Train on rows that are not read into memory."""
+    large = LargeData.open(paths, split.task)
+    if verbose:
+        show_data(
+            large.data.name,
+            split.task,
+            large.kinds,
+            large.positive,
+            large.positive_share,
+            large.groups,
         )
-    newton = method is Method.fairboost and given.get("loss") is not Loss.exponential
-    if votes is not None and newton:
-        raise ValueError(
-            "--votes is for --method paper and --loss exponential; the trees of the logistic loss "
-            "have values of their own"
-        )
+    file = FileRecord(large.data.short_name, checksum(large.data), large.keys.n_rows)
+    source, choice = large.split(split.fraction, split.seed, verbose=verbose)
+    estimator = make_estimator(pos_label=large.positive, engine="xgboost", verbose=verbose)
+    with _explained():
+        if cluster is None:
+            model = estimator.set_params(n_jobs=jobs).fit(source)
+        else:
+            model = cluster.fit(estimator, source, compare=choice is not None)
+    held_out = None if choice is None else choice.held_out
+    record = TrainingRecord(split.task, file, large.kinds, held_out, targets, None, command_line())
+    if choice is None:
+        return Result(model, record, None)
+    rows = ModelRows.open(model, list(large.kinds), large.data, split.task)
+    tally = rows.count(choice, verbose=verbose)
+    price = tally.price(model.classes_.tolist().index(large.positive))
+    if price is not None:
+        model.price_ = price
+    source_of_rows = Source(file.name, choice.which, False)
+    content = summarize_tally(
+        tally, model, large.positive, {**_target_options(record), "source": source_of_rows}
+    )
+    return Result(model, record, content, tally.note)
 
 
-_ERROR_RATES = ("max_false_positive_rate", "max_false_negative_rate")
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _pair(constraints: list[str], max_gaps: list[float]) -> list[Target]:
-    """Each constraint with its largest gap; one gap is for all constraints."""
-    if len(set(constraints)) < len(constraints):
-        raise ValueError(f"--constraint {constraints[-1]} is given more than once; give it once")
-    if len(max_gaps) not in (1, len(constraints)):
-        raise ValueError(
-            f"--max-gap is given {len(max_gaps)} times and --constraint names "
-            f"{len(constraints)}; give --max-gap once, or once for each --constraint"
-        )
-    if len(max_gaps) == 1:
-        max_gaps = max_gaps * len(constraints)
-    return [Target(name, gap) for name, gap in zip(constraints, max_gaps, strict=True)]
-
-
-def _check_several(targets: list[Target], method: Method, search: bool) -> None:
-    if len(targets) > 1 and (search or method is Method.paper):
-        raise ValueError(
-            "several --constraint are for --method fairboost without --search; give one of them"
-        )
-
-
-def _plain(value: Any) -> Any:
-    """The value of an option as the estimators take it."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, str) and value != "auto":
-        return None if value == "none" else float(value)
-    return value
-
-
-def _hold_out(
-    rows: Rows, task: Task, fraction: float, seed: int
-) -> tuple[Rows, Rows | None, HeldOut | None]:
+def _hold_out(rows: Rows, split: Split) -> tuple[Rows, Rows | None, HeldOut | None]:
     """Training rows, and the held-out rows if there are any."""
-    if not fraction:
+    if not split.fraction:
         return rows, None, None
-    training, test, digest = split_rows(rows, task, fraction, seed)
-    return training, test, HeldOut(fraction, seed, digest)
+    training, test, digest = split_rows(rows, split.task, split.fraction, split.seed)
+    return training, test, HeldOut(split.fraction, split.seed, digest)
 
 
 def _make_estimator(
@@ -453,10 +480,17 @@ def _make_estimator(
     return FairBoostClassifier(names, gaps, baseline=True, **parameters)
 
 
-def _fit(estimator: Any, rows: Rows) -> Any:
-    with warnings.catch_warnings():  # `_outcome` says the same, with the names of the options
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Leave out warnings of what `_outcome` says with the names of the options."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the model says the same|no useful round")
-        return estimator.fit(rows.X, rows.y, sensitive_features=rows.groups)
+        yield
+
+
+def _fit(estimator: Any, *rows: Any, **groups: Any) -> Any:
+    with _explained():
+        return estimator.fit(*rows, **groups)
 
 
 def _search(
@@ -494,7 +528,8 @@ def _search(
         )
     if rule is Rule.upper:  # the bound holds for the model that was judged
         return search.best_estimator_, search
-    return _fit(clone(estimator).set_params(**search.best_params_, n_jobs=1), rows), search
+    best = clone(estimator).set_params(**search.best_params_, n_jobs=1)
+    return _fit(best, rows.X, rows.y, sensitive_features=rows.groups), search
 
 
 def _outcome(certificate: Any, search: SearchRecord | None) -> tuple[int, str]:
@@ -520,34 +555,32 @@ def _outcome(certificate: Any, search: SearchRecord | None) -> tuple[int, str]:
     return 0, ""
 
 
-def show_data(rows: Rows, task: Task) -> None:
-    """Print how the file was read."""
+def show_data(
+    name: object,
+    task: Task,
+    kinds: dict[str, str],
+    positive: Any,
+    positive_share: float,
+    groups: list[tuple[str, int]],
+) -> None:
+    """Print how the data was read."""
     by_kind: dict[str, list[str]] = {}
-    for name, kind in rows.kinds.items():
-        by_kind.setdefault(kind, []).append(name)
+    for column, kind in kinds.items():
+        by_kind.setdefault(kind, []).append(column)
     table = [[kind, len(names), ", ".join(names)] for kind, names in by_kind.items()]
-    share = (rows.y == rows.positive).mean()
+    n_rows = sum(size for _, size in groups)
     print_line(
-        f"{rows.file.path}: {len(rows.y):,} rows. Label {task.label}: {rows.positive} is positive "
-        f"({share:.1%}). Groups by {' and '.join(task.sensitive)}."
+        f"{name}: {n_rows:,} rows. Label {task.label}: {positive} is positive "
+        f"({positive_share:.1%}). Groups by {' and '.join(task.sensitive)}."
     )
     show_table("Features, as read", ["kind", "columns", ""], table)
-    sizes = rows.groups.astype(object).value_counts(sort=False)  # without groups that have no rows
-    names = [", ".join(map(str, key)) for key in sizes.index]
-    shown = list(zip(names, map("{:,}".format, sizes), strict=True))[:_MOST_GROUPS]
-    title = "Groups" if len(sizes) <= _MOST_GROUPS else f"The first of {len(sizes)} groups"
+    shown = [(group, f"{size:,}") for group, size in groups[:_MOST_GROUPS]]
+    title = "Groups" if len(groups) <= _MOST_GROUPS else f"The first of {len(groups)} groups"
     show_table(title, ["group", "rows"], shown)
 
 
-def _show_result(
-    model: Any,
-    test: Rows | None,
-    record: TrainingRecord,
-    output: Path,
-    data: Path,
-    as_json: bool,
-) -> None:
-    content = None if test is None else _audit_held_out(model, test, record)
+def _show_result(result: Result, output: Path, data: list[Path], as_json: bool) -> None:
+    model, record, content = result.model, result.record, result.content
     if as_json:
         keys = ("verdict", "scores", "rates", "gaps")
         print_json(
@@ -568,12 +601,15 @@ def _show_result(
         print_line()
     if hasattr(model, "price_"):
         show_price(content["price"] if content else price_content(model.price_))
+    if result.note:
+        print_line(result.note)
+        print_line()
     print_line("Certificate of the training run (for its numbers: fairproj info)")
     for sentence in certificate_words(model.certificate_):
         print_line(sentence)
     print_line()
     print_line(f"Model: {output}")
-    next_command = ["fairproj", "report", str(output), str(data), "-o", "report.html"]
+    next_command = ["fairproj", "report", str(output), *map(str, data), "-o", "report.html"]
     print_line(f"Next: {shlex.join(next_command)}")
 
 
@@ -583,8 +619,18 @@ def _audit_held_out(model: Any, test: Rows, record: TrainingRecord) -> dict[str,
         test.X,
         test.y,
         sensitive_features=test.groups,
-        metric=record.targets[0].metric,
-        max_gap=record.targets[0].max_gap,
-        other_targets=record.other_targets(record.targets[0].metric),
         source=Source(record.data.name, test.which, False),
+        **_target_options(record),
     )
+
+
+def _target_options(record: TrainingRecord) -> dict[str, Any]:
+    """How the rows held out from training are judged."""
+    target = record.targets[0]
+    return {
+        "metric": target.metric,
+        "max_gap": target.max_gap,
+        "other_targets": record.other_targets(target.metric),
+        "confidence": 0.95,
+        "frontier": None,
+    }

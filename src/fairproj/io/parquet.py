@@ -6,7 +6,6 @@ import copy
 import glob
 import itertools
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,14 @@ from fairproj.data.checks import listing
 from fairproj.data.parts import Part
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import apply_types, to_frame
-from fairproj.io.tables import CHUNK_ROWS, DataFileError, check_columns, translate_errors
+from fairproj.io.tables import (
+    CHUNK_ROWS,
+    DataFileError,
+    check_columns,
+    in_folder,
+    natural_order,
+    translate_errors,
+)
 
 _ENDINGS = (".parquet", ".pq")
 _BUFFER = 1 << 20  # bytes; without a buffer, a column of a row group would be read at once
@@ -273,12 +279,13 @@ def _files_of(path: str) -> list[ParquetPath]:
         )
     for name in found:
         _check_name(name)
-    return [ParquetPath(name, filesystem) for name in sorted(found, key=_natural_order)]
+    return [ParquetPath(name, filesystem) for name in sorted(found, key=natural_order)]
 
 
 def _local(path: str) -> list[str]:
     if os.path.isdir(path):
-        return _in_folder(path, (str(name) for name in Path(path).rglob("*") if name.is_file()))
+        inside = (str(name) for name in Path(path).rglob("*") if name.is_file())
+        return in_folder(path, inside, _ENDINGS)
     if os.path.exists(path) or not glob.has_magic(path):
         if not os.path.exists(path):
             raise DataFileError(
@@ -298,22 +305,10 @@ def _remote(url: str) -> tuple[Any, list[str]]:
     try:
         filesystem, path = url_to_fs(url)
         if filesystem.isdir(path):
-            return filesystem, _in_folder(path, filesystem.find(path))
+            return filesystem, in_folder(path, filesystem.find(path), _ENDINGS)
         return filesystem, filesystem.glob(path)
     except (OSError, ValueError) as error:
         raise DataFileError(f"{url} cannot be read: {error}") from error
-
-
-def _in_folder(folder: str, names: Iterable[str]) -> list[str]:
-    """The Parquet files in a folder, without hidden ones; values in folder names are refused."""
-    found = [name for name in names if name.lower().endswith(_ENDINGS)]
-    inside = {name: Path(name[len(folder) :]).parts for name in found}
-    if partitioned := [name for name in found if any("=" in part for part in inside[name][:-1])]:
-        raise DataFileError(
-            f"{folder} keeps values of a column in the names of folders ({partitioned[0]}), which "
-            "are not read; write the column into the files"
-        )
-    return [name for name in found if not any(part.startswith((".", "_")) for part in inside[name])]
 
 
 def _check_name(path: str) -> None:
@@ -322,8 +317,3 @@ def _check_name(path: str) -> None:
             f"{path} is not a Parquet file (.parquet or .pq), and only these are read in parts; "
             "convert it to Parquet, or read it and pass a data frame"
         )
-
-
-def _natural_order(path: str) -> list[tuple[int, str]]:
-    """Numbers in names by their size: part.2 stands before part.10."""
-    return [(int(text), "") if text.isdigit() else (-1, text) for text in re.split(r"(\d+)", path)]

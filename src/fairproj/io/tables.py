@@ -10,10 +10,12 @@ from __future__ import annotations
 import codecs
 import csv
 import difflib
+import glob
 import hashlib
 import io
 import lzma
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,6 +204,100 @@ class DataFile:
         elif self.path.exists():
             problem = "is not a plain file, and it would be read more than once"
         raise DataFileError(f"{self.path} {problem}; give {_WANTED}")
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """One or more files with the same columns; their rows follow one another.
+
+    Attributes
+    ----------
+    name : str
+        What to call them.
+    short_name : str
+        The same without folders.
+    files : tuple of DataFile
+        In the order of their paths if a pattern or a folder named them, else as given.
+    """
+
+    name: str
+    short_name: str
+    files: tuple[DataFile, ...]
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[str | Path]) -> DataFiles:
+        """Find the files that paths, patterns such as ``data/*.parquet`` and folders name."""
+        found = [file for path in paths for file in _expand(Path(path))]
+        files = tuple(DataFile.from_path(path) for path in found)
+        repeated = [path for path in dict.fromkeys(found) if found.count(path) > 1]
+        if repeated:
+            raise DataFileError(f"{repeated[0]} is named more than once; name it once")
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        count = f" ({len(files)} files)" if len(files) > len(paths) else ""
+        return cls(f"{paths[0]}{more}", f"{Path(paths[0]).name}{more}{count}", files)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(file.path.stat().st_size for file in self.files)
+
+    def column_names(self) -> list[str]:
+        """Those of the first file."""
+        return self.files[0].column_names()
+
+    def chunks(
+        self, columns: Sequence[str], types: ColumnTypes, text_columns: Sequence[str] = ()
+    ) -> Iterator[pa.Table]:
+        """Read some columns of all files, as `DataFile.chunks` does."""
+        for file in self.files:
+            yield from file.chunks(columns, types, text_columns)
+
+    def sha256(self) -> str:
+        """The checksum of the file; of several files, that of their checksums in order."""
+        digests = [file.sha256() for file in self.files]
+        if len(digests) == 1:
+            return digests[0]
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def is_pattern(path: str | Path) -> bool:
+    """Whether a path names several files: a folder, or a pattern such as ``data/*.parquet``."""
+    return Path(path).is_dir() or (glob.has_magic(str(path)) and not Path(path).exists())
+
+
+def _expand(path: Path) -> list[Path]:
+    if re.match(r"[\w+.-]{2,}:/", str(path)):
+        raise DataFileError(f"{path} is a URL; give local files, or read it in Python")
+    if not is_pattern(path):
+        return [path]
+    if path.is_dir():
+        names = in_folder(str(path), (str(each) for each in path.rglob("*") if each.is_file()))
+    else:
+        names = [name for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]
+    found = [Path(name) for name in sorted(names, key=natural_order) if is_data_path(Path(name))]
+    if not found:
+        raise DataFileError(f"{path} names no data file; give {_WANTED}")
+    return found
+
+
+def in_folder(folder: str, names: Iterable[str], endings: tuple[str, ...] = ("",)) -> list[str]:
+    """The files of a folder that may hold data; values in the names of folders are refused.
+
+    Files such as _SUCCESS and .part.crc, which other programs leave beside the data, do not.
+    """
+    named = [name for name in names if name.lower().endswith(endings)]
+    inside = {name: Path(name[len(folder) :].lstrip("/\\")).parts for name in named}
+    shown = [name for name in named if not any(part[0] in "._" for part in inside[name])]
+    if partitioned := [name for name in shown if any("=" in part for part in inside[name][:-1])]:
+        raise DataFileError(
+            f"{folder} keeps values of a column in the names of folders ({partitioned[0]}), which "
+            "are not read; write the column into the files"
+        )
+    return shown
+
+
+def natural_order(path: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers in names by their size: part.2 stands before part.10."""
+    return [(int(text), "") if text.isdecimal() else (-1, text) for text in re.split(r"(\d+)", path)]
 
 
 def _arrow_batches(reader: Any) -> Iterator[Any]:

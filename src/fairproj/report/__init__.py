@@ -16,12 +16,22 @@ from fairproj.report._frontier import METHODS, frontier_content, search_content
 from fairproj.report._markdown import markdown, model_card
 from fairproj.report._page import html
 from fairproj.report._price import measure_on_rows, price_content
-from fairproj.report._summary import Source, summarize_estimator, summarize_predictions
+from fairproj.report._summary import (
+    ScoredRows,
+    Source,
+    add_estimator,
+    sampled_words,
+    summarize_counts,
+    summarize_estimator,
+    summarize_predictions,
+)
 from fairproj.report._words import certificate_words
 
 __all__ = [
     "METHODS",
+    "ScoredRows",
     "Source",
+    "add_estimator",
     "certificate_words",
     "frontier_content",
     "html",
@@ -29,7 +39,9 @@ __all__ = [
     "measure_on_rows",
     "model_card",
     "price_content",
+    "sampled_words",
     "search_content",
+    "summarize_counts",
     "summarize_estimator",
     "summarize_predictions",
     "write_report",

@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn import metrics as sklearn_metrics
 
 from fairproj.boosting.record import History
 from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import plain_labels
+from fairproj.data.types import Array
+from fairproj.estimators.price import Price
 from fairproj.inference import FairnessReport
 from fairproj.inference.report import (
     find_sensitive_features,
@@ -106,6 +109,7 @@ def summarize_estimator(
     """
     groups = find_sensitive_features(estimator, X, sensitive_features)
     pos_label = positive_label(estimator) if pos_label is None else pos_label
+    source = source or Source()
     content = summarize_predictions(
         y,
         predict_labels(estimator, X, groups),
@@ -118,41 +122,118 @@ def summarize_estimator(
         source=source,
         other_targets=other_targets,
     )
-    content["asked"] = _asked(content["target"], _model_rows(estimator), source or Source())
     inner = innermost(estimator)
+    scored = None
     if _has_probabilities(estimator, y, pos_label):
         probability = estimator.predict_proba(X)[:, estimator.classes_.tolist().index(pos_label)]
-        content["scores"] += _probability_scores(y, probability, groups, pos_label)
-        if not _words.groups_without_rows(content):
-            curve = y, probability, groups, pos_label, content["target"]
-            content["thresholds"] = threshold_curve(*curve, getattr(inner, "threshold_", None))
+        scored = ScoredRows(plain_labels(y) == pos_label, probability, groups)
+    price, plain = None, None
+    if hasattr(inner, "baseline_") and inner is estimator:
+        price = measure_on_rows(inner, X, y, groups)
+    if price is not None:
+        plain, _ = cell_counts(y, inner.baseline_.predict(X), groups, pos_label=pos_label)
+    add_estimator(content, estimator, scored, price, plain, source)
+    return content
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Rows of both labels, and the probability of the positive one for each.
+
+    Attributes
+    ----------
+    actual : array of bool
+        Whether a row's label is positive.
+    probability : array
+    groups : array-like
+        Codes, where these are a sample.
+    sampled_from : int
+        The number of all rows, where these are a sample of them; else 0.
+    """
+
+    actual: NDArray[np.bool_]
+    probability: Array
+    groups: Any
+    sampled_from: int = 0
+
+
+def add_estimator(
+    content: Content,
+    estimator: Any,
+    scored: ScoredRows | None,
+    price: Price | None,
+    plain: CellCounts | None,
+    source: Source,
+) -> None:
+    """Add what a report states about the estimator that made the predictions.
+
+    Parameters
+    ----------
+    content : dict
+        From `summarize_counts` or `summarize_predictions`.
+    estimator : classifier
+    scored : ScoredRows, optional
+        For what is computed from probabilities.
+    price : Price, optional
+        What the constraint cost on these rows.
+    plain : CellCounts, optional
+        Of the same settings without a constraint, on these rows.
+    source : Source
+    """
+    content["asked"] = _asked(content["target"], _model_rows(estimator), source)
+    inner = innermost(estimator)
+    if scored is not None:
+        _add_scores(content, scored, getattr(inner, "threshold_", None))
     if isinstance(getattr(inner, "history_", None), History):
         content["dynamics"] = dynamics(inner.history_)
         content["certificate"] = _certificate(inner.certificate_)
         content["summary"] += _words.decision(inner)
         if content["verdict"] == "met" and not getattr(inner.certificate_, "useful", True):
             content["verdict"] = "not useful"
-    if hasattr(inner, "baseline_"):
-        content["price"] = _price(estimator, inner, X, y, groups, content)
-    return content
+    if price is not None and plain is not None:
+        content["price"] = _price(price, plain, content)
+    elif hasattr(inner, "baseline_") and hasattr(inner, "price_"):
+        content["price"] = price_content(inner.price_)  # inside a pipeline, on rows of training
 
 
-def _price(
-    estimator: Any, inner: Any, X: Any, y: Any, groups: Any, content: Content
-) -> Content | None:
-    """What the constraint cost on these rows; inside a pipeline, on those of training."""
-    measured = measure_on_rows(inner, X, y, groups) if inner is estimator else None
-    if measured is None:
-        return price_content(inner.price_) if hasattr(inner, "price_") else None
+def _add_scores(content: Content, scored: ScoredRows, in_use: float | None) -> None:
+    """Add scores of the probabilities, and the gap by threshold where all groups have rows."""
+    content["scores"] += _probability_scores(scored)
+    if scored.sampled_from:
+        content["caveats"].append(sampled_words(len(scored.actual), scored.sampled_from))
+    if _all_drawn(content, scored) and not _words.groups_without_rows(content):
+        content["thresholds"] = threshold_curve(
+            scored.actual, scored.probability, scored.groups, True, content["target"], in_use
+        )
+
+
+def _all_drawn(content: Content, scored: ScoredRows) -> bool:
+    """Whether a sample has rows of every group and label that the rows have."""
+    if not scored.sampled_from:
+        return True
+    groups = content["data"]["groups"]
+    present = sum((g["positives"] > 0) + (g["rows"] > g["positives"]) for g in groups)
+    drawn = np.unique(2 * np.asarray(scored.groups, dtype=int) + scored.actual)
+    return len(drawn) == int(present)
+
+
+def sampled_words(n_sampled: int, n_rows: int) -> str:
+    """What a report says about numbers that come from some of the rows."""
+    return (
+        "ROC AUC, log loss, calibration errors and the gap by threshold are computed from a random "
+        f"sample of {n_sampled:,} of the {n_rows:,} rows; everything else from all rows."
+    )
+
+
+def _price(measured: Price, plain: CellCounts, content: Content) -> Content:
+    """What the constraint cost on these rows."""
     if content["data"]["seen"]:
         measured = replace(measured, rows="training rows")
     elif content["data"]["seen"] is None:
         measured = replace(measured, rows="given rows")
     gap = _words.target_gap(content)["estimate"]
     statistic = STATISTICS[content["target"]["metric"]]
-    plain = inner.baseline_.predict(X)
-    counts, _ = cell_counts(y, plain, groups, pos_label=positive_label(inner))
-    return price_content(measured, statistic.words, gap, statistic.value(counts))
+    return price_content(measured, statistic.words, gap, statistic.value(plain))
 
 
 def summarize_predictions(
@@ -184,14 +265,42 @@ def summarize_predictions(
     -------
     dict
     """
-    source = source or Source()
+    counts, groups = cell_counts(y_true, y_pred, sensitive_features, pos_label=pos_label)
+    positive = _positive_label(y_true, y_pred, counts) if pos_label is None else str(pos_label)
+    return summarize_counts(
+        counts,
+        groups.names,
+        positive,
+        metric=metric,
+        max_gap=max_gap,
+        confidence=confidence,
+        frontier=frontier,
+        source=source or Source(),
+        other_targets=other_targets or {},
+    )
+
+
+def summarize_counts(
+    counts: CellCounts,
+    group_names: list[str],
+    positive: str,
+    *,
+    metric: str,
+    max_gap: float | None,
+    confidence: float,
+    frontier: Content | None,
+    source: Source,
+    other_targets: Mapping[str, float],
+) -> Content:
+    """The content of a report about rows that were counted by group, label and prediction.
+
+    ``positive`` is the positive label as text; the rest is as for `summarize_estimator`.
+    """
     statistic = find_statistic(metric, "metric")
     _check_frontier(frontier, statistic)
-    counts, groups = cell_counts(y_true, y_pred, sensitive_features, pos_label=pos_label)
-    report = FairnessReport.from_counts(counts, groups.names, confidence=confidence)
+    report = FairnessReport.from_counts(counts, group_names, confidence=confidence)
     target = {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
     model = ["Model", "not given: the predictions alone were audited"]
-    positive = _positive_label(y_true, y_pred, counts) if pos_label is None else str(pos_label)
     content: Content = {
         "format": "fairproj report",
         "format_version": 1,
@@ -199,7 +308,7 @@ def summarize_predictions(
         "created": datetime.date.today().isoformat(),
         "target": target,
         "asked": _asked(target, [model], source),
-        "data": _data(counts, groups.names, positive, source),
+        "data": _data(counts, group_names, positive, source),
         "scores": _scores(counts),
         **_tables(report),
         "frontier": frontier,
@@ -215,7 +324,7 @@ def summarize_predictions(
     }
     content["verdict"] = _verdict(content)
     content["summary"] = _words.sentences(content)
-    _add_targets(content, other_targets or {})
+    _add_targets(content, other_targets)
     content["caveats"] = _words.caveats(content, report.too_small)
     return content
 
@@ -310,14 +419,13 @@ def _has_probabilities(estimator: Any, y: Any, positive: Any) -> bool:
     return both and hasattr(innermost(estimator), "predict_proba")
 
 
-def _probability_scores(y: Any, probability: Any, groups: Any, positive: Any) -> list[Content]:
-    actual = plain_labels(y) == positive
+def _probability_scores(rows: ScoredRows) -> list[Content]:
     errors = calibration_error(
-        actual.astype(int), probability, sensitive_features=groups, pos_label=1
+        rows.actual.astype(int), rows.probability, sensitive_features=rows.groups, pos_label=1
     )["ece"]
     scores = {
-        "ROC AUC": sklearn_metrics.roc_auc_score(actual, probability),
-        "log loss": sklearn_metrics.log_loss(actual, probability),
+        "ROC AUC": sklearn_metrics.roc_auc_score(rows.actual, rows.probability),
+        "log loss": sklearn_metrics.log_loss(rows.actual, rows.probability),
         "calibration error": errors.iloc[0],
         "calibration error, worst group": errors.iloc[1:].max(),
     }

@@ -93,12 +93,19 @@ def fair_train_test_split(
     >>> [len(part) for part in parts]
     [750, 250, 750, 250, 750, 250]
     """
-    cells = make_cells(y, sensitive_features)
+    split = split_rows(make_cells(y, sensitive_features), test_size, random_state)
+    if isinstance(sensitive_features, dict):
+        sensitive_features = pd.DataFrame(sensitive_features)
+    return [take_rows(part, rows) for part in (X, y, sensitive_features, *more) for rows in split]
+
+
+def split_rows(cells: Cells, test_size: float, random_state: Any) -> list[NDArray[np.intp]]:
+    """Training and test rows, with each cell on both sides."""
     check_sizes(cells, 2, "a split")
     rows = np.arange(len(cells.index))
     check_random_state(random_state)  # here, where its error is not one of test_size
     try:
-        split = train_test_split(
+        split: list[NDArray[np.intp]] = train_test_split(
             rows, test_size=test_size, random_state=random_state, stratify=cells.index
         )
     except ValueError as error:
@@ -107,9 +114,7 @@ def fair_train_test_split(
             f"label is on both sides ({error}); choose another, or merge groups"
         ) from None
     check_parts(cells, {"training part": split[0], "test part": split[1]})
-    if isinstance(sensitive_features, dict):
-        sensitive_features = pd.DataFrame(sensitive_features)
-    return [take_rows(part, rows) for part in (X, y, sensitive_features, *more) for rows in split]
+    return split
 
 
 def check_parts(cells: Cells, parts: dict[str, Any], *, by_label: bool = True) -> None:
