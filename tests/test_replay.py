@@ -89,8 +89,8 @@ def test_given_learners_come_first():
         def fit(self, targets):
             return f"fitted on {targets}"
 
-        def evaluate(self, learner):
-            return f"evaluated {learner}"
+        def evaluate(self, learners):
+            return (f"evaluated {learner}" for learner in learners)
 
     engine = ReplayEngine(Engine(), ["a", "b"])
     assert [engine.fit(t) for t in range(3)] == ["evaluated a", "evaluated b", "fitted on 2"]

@@ -1,8 +1,8 @@
 """Going on with a run that was interrupted, from its learners.
 
 The rounds that are done run again with the learners that they had, so that the objective comes into
-the state it was in by the same code, without a record of that state. What takes most of the time,
-the search for a learner, is left out.
+the state it was in by the same code, without a record of that state. The search for learners is
+left out.
 """
 
 from __future__ import annotations
@@ -85,12 +85,11 @@ class ReplayEngine:
 
     def __init__(self, engine: ResumableEngine, learners: Sequence[Learner]) -> None:
         self._engine = engine
-        self._waiting = list(learners)
+        self._repeated = engine.evaluate(learners)
 
     def fit(self, targets: Targets) -> Fitted:
-        if self._waiting:
-            return self._engine.evaluate(self._waiting.pop(0))
-        return self._engine.fit(targets)
+        repeated = next(self._repeated, None)
+        return self._engine.fit(targets) if repeated is None else repeated
 
     def constant(self, h: float) -> Fitted:
         return self._engine.constant(h)

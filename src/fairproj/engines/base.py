@@ -125,8 +125,8 @@ class Engine(Protocol):
 class ResumableEngine(Engine, Protocol):
     """One whose learners exist without it, so that an interrupted run can go on."""
 
-    def evaluate(self, learner: Learner) -> Fitted:
-        """A learner fitted earlier, with its predictions on these rows."""
+    def evaluate(self, learners: Sequence[Learner]) -> Iterator[Fitted]:
+        """Learners of earlier rounds, with their predictions on these rows, in order."""
 
 
 @dataclass(frozen=True)

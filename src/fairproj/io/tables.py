@@ -297,7 +297,8 @@ def in_folder(folder: str, names: Iterable[str], endings: tuple[str, ...] = ("",
 
 def natural_order(path: str) -> list[tuple[int, str]]:
     """A key that sorts numbers in names by their size: part.2 stands before part.10."""
-    return [(int(text), "") if text.isdecimal() else (-1, text) for text in re.split(r"(\d+)", path)]
+    texts = re.split(r"(\d+)", path)
+    return [(int(text), "") if text.isdecimal() else (-1, text) for text in texts]
 
 
 def _arrow_batches(reader: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ loss they are the trees of ``xgboost.XGBClassifier``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from fairproj.engines.xgboost.matrices import Bins
 from fairproj.engines.xgboost.subsample import RowDraws
 from fairproj.engines.xgboost.tree import Tree, constant_tree, from_native, native_model
 
+_EVALUATED = 8  # trees in one pass; four bytes a row for each of them
 _LEAST_HESSIAN = {"newton": 1e-3, "confidence": 1e-6, "discrete": 1e-6}
 
 
@@ -162,30 +163,35 @@ class XGBoostEngine:
         held_out = None if matrix is None else one.repeat(matrix.num_row())
         return Fitted(tree, one.repeat(len(self._gradient)), held_out, constant=True)
 
-    def evaluate(self, learner: Tree) -> Fitted:
-        self._round += 1
-        if learner.constant:
-            return self._constant(learner)
-        kind = leaf_to_h(np.zeros(1), self._votes).dtype
+    def evaluate(self, learners: Sequence[Tree]) -> Iterator[Fitted]:
+        """Trees of earlier rounds, several in one pass over the rows."""
+        for start in range(0, len(learners), _EVALUATED):
+            trees = learners[start : start + _EVALUATED]
+            leaves = locally(lambda: self._leaves(trees))  # noqa: B023 (called at once)
+            for position, tree in enumerate(trees):
+                self._round += 1
+                yield self._at_leaves(tree, [part[:, position] for part in leaves])
 
-        def to_h(nodes: Array) -> NDArray[Any]:
-            values: NDArray[Any] = learner.h[nodes.astype(np.intp)].astype(kind)
-            return values
-
-        return locally(lambda: self._fitted(learner, self._numbering(learner), to_h))
-
-    def _numbering(self, tree: Tree) -> Any:
-        """A booster that predicts the number of a row's leaf, which a 32-bit float holds."""
+    def _leaves(self, trees: Sequence[Tree]) -> list[NDArray[np.float32]]:
+        """The leaf of each row in each tree, on the training rows and on those held out."""
         model = native_model(
-            [tree],
-            [np.arange(float(len(tree)))],
-            self._n_features,
-            sorted(self._categories),
-            "reg:squarederror",
+            trees, [tree.h for tree in trees], self._n_features, sorted(self._categories)
         )
         booster = xgboost().Booster({"nthread": self._params["nthread"], "verbosity": 0})
         booster.load_model(bytearray(json.dumps(model).encode()))
-        return booster
+        matrices = [self._rows.training, self._rows.held_out]
+        return [
+            booster.predict(matrix, pred_leaf=True).reshape(-1, len(trees))
+            for matrix in matrices
+            if matrix is not None
+        ]
+
+    def _at_leaves(self, tree: Tree, leaves: list[NDArray[np.float32]]) -> Fitted:
+        if tree.constant:
+            return self._constant(tree)
+        kind = leaf_to_h(np.zeros(1), self._votes).dtype
+        parts = [tree.h.astype(kind)[part.astype(np.int32)] for part in leaves]
+        return Fitted(tree, parts[0], parts[1] if len(parts) > 1 else None)
 
     def ensemble(
         self,
