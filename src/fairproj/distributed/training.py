@@ -1,0 +1,279 @@
+"""A run on a cluster, seen from the driver: rows are placed, workers train, faults are repaired."""
+
+from __future__ import annotations
+
+import queue
+import secrets
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from dask.distributed import Client, Future
+
+from fairproj.data.checks import listing
+from fairproj.data.parts import Reader, Table, merge
+from fairproj.distributed.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    DoneRound,
+    check_facts,
+    describe_values,
+    read_trees,
+)
+from fairproj.distributed.cluster import Cluster, ClusterError, FaultError
+from fairproj.distributed.inputs import Rows
+from fairproj.distributed.worker import (
+    TOPIC,
+    Place,
+    Run,
+    Tracker,
+    Trained,
+    count_rows,
+    in_validation_rows,
+    load,
+    n_categories,
+    pack,
+    tracker_args,
+    train,
+    unpack,
+)
+from fairproj.estimators.base import BoostedClassifier
+
+PATIENCE = 5.0  # seconds
+
+
+@dataclass(frozen=True)
+class PlacedTable:
+    """Rows in parts, and what the parts agree on."""
+
+    rows: Rows
+    table: Table
+
+    def place(self, cluster: Cluster) -> dict[str, list[int]]:
+        return self.rows.place(cluster, self.table.lengths)
+
+    def arguments(self, numbers: list[int]) -> tuple[Table, Place, Any]:
+        """What a worker needs to load some parts."""
+        place = Place(tuple(numbers), self.rows.n_parts)
+        return self.table, place, self.rows.parts(numbers)
+
+
+def read_table(
+    cluster: Cluster, model: BoostedClassifier, rows: Rows, watched: Rows | None
+) -> list[PlacedTable]:
+    """Check all rows, those to watch too if there are any."""
+    reader = Reader.of(model)
+    table = merge(rows.describe(cluster, reader), reader)
+    if watched is None:
+        return [PlacedTable(rows, table)]
+    with in_validation_rows():
+        found = merge(watched.describe(cluster, reader), reader)
+    _check_watched(found, table)
+    found = replace(table, lengths=found.lengths, largest_weight=found.largest_weight)
+    return [PlacedTable(rows, table), PlacedTable(watched, found)]
+
+
+def _check_watched(watched: Table, table: Table) -> None:
+    """The same refusals as for rows in memory."""
+    unknown = [value for value in watched.group_values if value not in table.group_values]
+    if unknown:
+        raise ValueError(
+            f"the validation rows have groups that the training rows lack: {listing(unknown)}; "
+            "drop these rows"
+        )
+    if watched.classes.tolist() != table.classes.tolist():
+        raise ValueError(
+            f"the validation rows have the labels {listing(watched.classes)}, the training rows "
+            f"{listing(table.classes)}; they must be the same"
+        )
+
+
+def _move(places: dict[str, list[int]], workers: list[str]) -> dict[str, list[int]]:
+    """The same parts on some workers only; those that hold their parts already keep them."""
+    moved: dict[str, list[int]] = {}
+    for position, (address, numbers) in enumerate(sorted(places.items())):
+        target = address if address in workers else workers[position % len(workers)]
+        moved[target] = sorted([*moved.get(target, []), *numbers])
+    return moved
+
+
+class ClusterRun:
+    """The rounds of a model that is trained on a cluster.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    model : BoostedClassifier
+        With the parameters of the run; each worker fits a copy of it.
+    tables : list of PlacedTable
+        The training rows, and the rows to watch if these are given.
+    checkpoint : Checkpoint
+        Of rounds that are done already; its facts are those of the parameters.
+    resume_from : path, optional
+        Where this checkpoint was read from.
+    retries : int
+        How often to try again after a fault.
+    report_every : int
+        Most rounds between two reports of the workers.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        model: BoostedClassifier,
+        tables: list[PlacedTable],
+        checkpoint: Checkpoint,
+        *,
+        resume_from: Any,
+        retries: int,
+        report_every: int,
+    ) -> None:
+        self._cluster, self._model, self._tables = cluster, model, tables
+        self._resume_from, self._retries, self._report_every = resume_from, retries, report_every
+        self._messages = Messages(cluster.client)
+        self._n_workers = 1
+        self.checkpoint = checkpoint
+
+    def rounds(self) -> Generator[DoneRound, None, Trained]:
+        """All rounds, those that are done already first."""
+        yield from list(self.checkpoint.rounds)
+        self._check_trees()
+        with self._messages:
+            for attempt in range(self._retries + 1):
+                try:
+                    return (yield from self._attempt())
+                except FaultError as fault:
+                    yield from self._received()
+                    last = fault
+                    if attempt < self._retries:
+                        self._cluster.wait_for_workers(self._n_workers)
+        raise ClusterError(
+            f"training failed {self._retries + 1} times, the last time because {last}, after "
+            f"{len(self.checkpoint.rounds)} rounds; look at the workers' logs, or raise timeout "
+            f"({self._cluster.timeout:g} seconds) or retries ({self._retries})"
+        ) from last
+
+    def _check_trees(self) -> None:
+        table = self._tables[0].table
+        categories = n_categories(table.encoder)
+        votes = self._model._learner_votes
+        try:
+            read_trees(self.checkpoint.rounds, table.n_features, categories, votes)
+        except ValueError as error:
+            raise CheckpointError(
+                f"{self._resume_from} is not a valid checkpoint: {error}"
+            ) from None
+
+    def _attempt(self) -> Generator[DoneRound, None, Trained]:
+        shares = self._load()
+        workers = list(shares)
+        self._n_workers = len(workers)
+        tracker = self._on(workers[0], Tracker, len(workers))
+        args = self._cluster.results({workers[0]: self._on(workers[0], tracker_args, tracker)})
+        run = Run(
+            name=self._messages.run,
+            args=args[workers[0]],
+            timeout=self._cluster.timeout,
+            done=pack(self.checkpoint.rounds),
+            report_every=self._report_every,
+        )
+        tasks = {
+            address: self._on(address, train, shares[address], self._model, rank, run)
+            for rank, address in enumerate(workers)
+        }
+        try:
+            for _ in self._cluster.watch(tasks, self._patience):
+                yield from self._received()
+            trained: Trained = self._cluster.result(tasks[workers[0]])
+            yield from self._received()
+            return trained
+        finally:  # workers stop after the round that they are in
+            self._cluster.client.cancel(list(tasks.values()))
+
+    def _patience(self) -> float:
+        """How long a worker may take to notice that another one is lost: some rounds."""
+        slowest = self._messages.slowest or 4 * PATIENCE
+        return min(self._cluster.timeout, max(PATIENCE, 3 * slowest))
+
+    def _on(self, address: str, function: Any, *args: Any) -> Future:
+        return self._cluster.submit(address, function, *args)
+
+    def _load(self) -> dict[str, Future]:
+        """The rows of each worker, encoded."""
+        placed = [each.place(self._cluster) for each in self._tables]
+        workers = sorted(placed[0])
+        placed[1:] = [_move(places, workers) for places in placed[1:]]
+        shares, counts = {}, {}
+        for address in workers:
+            arguments: list[Any] = []
+            for each, places in zip(self._tables, placed, strict=True):
+                arguments.extend(each.arguments(places.get(address, [])))
+            shares[address] = self._on(address, load, *arguments)
+            counts[address] = self._on(address, count_rows, shares[address])
+        self._take_facts(list(self._cluster.results(counts).values()))
+        for each in self._tables:
+            each.rows.release()
+        return shares
+
+    def _take_facts(self, counts: list[list[list[int]]]) -> None:
+        """Describe the rows, or check that they are those of the checkpoint."""
+        table = self._tables[0].table
+        names = ("rows of each group and label", "validation rows of each group and label")
+        totals = [
+            [sum(cell) for cell in zip(*filter(None, kind), strict=True)]
+            for kind in zip(*counts, strict=True)
+        ]
+        facts = {
+            "labels": describe_values(table.classes.tolist()),
+            "groups": describe_values(table.group_values),
+            "columns": describe_values(table.header.columns),
+            **{name: describe_values(total) for name, total in zip(names, totals, strict=True)},
+        }
+        if self.checkpoint.rounds and self._resume_from is not None:
+            check_facts(self.checkpoint.facts, facts, self._resume_from)
+        self.checkpoint = replace(self.checkpoint, facts={**self.checkpoint.facts, **facts})
+
+    def _received(self) -> Iterator[DoneRound]:
+        """The rounds that the workers have reported."""
+        for first, rounds in self._messages:
+            done = self.checkpoint.rounds
+            for one in rounds[max(0, len(done) - first) :] if first <= len(done) else []:
+                done.append(one)
+                yield one
+
+
+class Messages:
+    """Reports of the workers about their rounds.
+
+    All runs share a topic, because the scheduler keeps the last events of each topic forever.
+    """
+
+    _queues: ClassVar[dict[str, queue.SimpleQueue[dict[str, Any]]]] = {}
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.run = secrets.token_hex(8)
+        self._queue: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.slowest: float | None = None  # seconds between two messages
+
+    def __enter__(self) -> Messages:
+        self._queues[self.run] = self._queue
+        self._client.subscribe_topic(TOPIC, self._deliver)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del self._queues[self.run]
+        if not self._queues:
+            self._client.unsubscribe_topic(TOPIC)
+
+    @classmethod
+    def _deliver(cls, event: tuple[float, dict[str, Any]]) -> None:
+        message = event[1]
+        if message["run"] in cls._queues:
+            cls._queues[message["run"]].put(message)
+
+    def __iter__(self) -> Iterator[tuple[int, list[DoneRound]]]:
+        while not self._queue.empty():
+            message = self._queue.get()
+            self.slowest = max(self.slowest or 0.0, message["seconds"])
+            yield message["first"], unpack(message["rounds"])
