@@ -4,12 +4,14 @@ import importlib
 import inspect
 import os
 import pickle
+import runpy
 import signal
 import subprocess
 import sys
 import warnings
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -617,3 +619,13 @@ def test_rows_that_cannot_be_computed_again_are_named(client, at_round, tmp_path
     at_round(20, lambda: os.kill(pid, signal.SIGKILL))
     with pytest.raises(ClusterError, match=r"rows of a worker that was lost cannot be computed"):
         fit_on_cluster(FairBoostClassifier, table, **LONG, **kept)
+
+
+def test_the_example_runs_as_it_stands(client, tmp_path, capsys):
+    client.wait_for_workers(3, timeout=30)
+    path = Path(__file__).parents[1] / "examples" / "cluster.py"
+    runpy.run_path(str(path))["main"](client, tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    on_cluster, alone = (float(line.split()[2]) for line in lines[1:3])
+    assert on_cluster == pytest.approx(alone, abs=1e-9)
+    assert (tmp_path / "adult.fairproj").exists()

@@ -1,10 +1,12 @@
 """Rows that are read in parts, from Parquet files or batches, train the model of rows in memory."""
 
 import gc
+import shutil
 import sys
 import tempfile
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -461,3 +463,33 @@ def test_a_report_refuses_what_one_in_memory_refuses():
     missing = (np.eye(4), [0, 1, 0, None], list("aabb"))
     with pytest.raises(ValueError, match="1 of 4 labels are missing"):
         FairnessReport.from_batches(model, Batches([missing]))
+
+
+@pytest.mark.parametrize("reading", range(1, 7))
+def test_an_interrupt_while_rows_are_read_is_not_taken_for_their_end(reading):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    group = rng.integers(2, size=len(X))
+    y = (X[:, 0] + rng.normal(size=len(X)) > 0).astype(int)
+    readings = []
+
+    def read():
+        readings.append(None)
+        for rows in np.array_split(np.arange(len(X)), 3):
+            if len(readings) == reading and rows[0] > 0:
+                raise KeyboardInterrupt
+            yield X[rows], y[rows], group[rows]
+
+    model = FairBoostClassifier(engine="xgboost", n_estimators=3, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(Batches(read))
+
+
+def test_a_disk_that_is_too_small_is_named_before_pages_are_written(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    batches = Batches([(X, X[:, 0] > 0)])
+    with pytest.raises(OSError, match=r"need about .* MB on disk.*set TMPDIR"):
+        FairProjClassifier(None, engine="xgboost", n_estimators=2).fit(batches)
+    assert not list(tmp_path.iterdir())

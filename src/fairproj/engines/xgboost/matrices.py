@@ -6,6 +6,8 @@ batches. Here the cuts come from one sample of the training rows, the same on ev
 
 from __future__ import annotations
 
+import errno
+import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +25,7 @@ REFERENCE_ROWS = 200_000  # as many as LightGBM looks at
 _REFERENCE_ENTRIES = 1 << 26  # of a table with many columns, fewer rows
 _GATHERED_ENTRIES = 1 << 23  # exchanged at a time
 _PAGE_ENTRIES = 1 << 23  # of a matrix on disk, 32 MB before they are binned
+_BYTES_A_VALUE = 2  # of a page on disk
 
 
 @dataclass(frozen=True)
@@ -113,17 +116,34 @@ def _row_of_last_codes(
 def _matrix_on_disk(X: Any, bins: Bins) -> Any:
     """A matrix that keeps its pages in files, which are deleted with it."""
     folder = tempfile.TemporaryDirectory(prefix="fairproj-")
+    pages = _page_iterator(X, folder.name, bins.options.get("feature_types"))
     try:
+        _check_space(X, folder.name)
         matrix = xgboost().ExtMemQuantileDMatrix(
-            _page_iterator(X, folder.name, bins.options.get("feature_types")),
+            pages,
             ref=bins.reference,
             **{name: bins.options[name] for name in bins.options if name != "feature_types"},
         )
+        pages.raise_interruption()
     except BaseException:
         folder.cleanup()
+        pages.raise_interruption()
         raise
     weakref.finalize(matrix, folder.cleanup)
     return matrix
+
+
+def _check_space(X: Any, folder: str) -> None:
+    """Refuse a disk that is too small for the pages: XGBoost would end the process."""
+    n_rows, n_features = X.shape
+    needed, free = n_rows * (_BYTES_A_VALUE * n_features + 16), shutil.disk_usage(folder).free
+    if free < needed:
+        raise OSError(
+            errno.ENOSPC,
+            f"binned rows need about {needed / 1e6:,.0f} MB on disk, and "
+            f"{tempfile.gettempdir()} has {free / 1e6:,.0f} MB left; make room, or set TMPDIR to a "
+            "folder on another disk",
+        )
 
 
 def _page_iterator(X: Any, folder: str, feature_types: Any) -> Any:
@@ -131,13 +151,29 @@ def _page_iterator(X: Any, folder: str, feature_types: Any) -> Any:
         def __init__(self) -> None:
             super().__init__(cache_prefix=f"{folder}/pages")
             self._pages: Iterator[Any] = iter(())
+            self._interruption: BaseException | None = None
 
         def next(self, input_data: Any) -> bool:
-            page = next(self._pages, None)
-            if page is None:
+            try:
+                page = next(self._pages, None) if self._interruption is None else None
+                if page is None:
+                    return False
+                input_data(data=page, feature_types=feature_types)
+                return True
+            except Exception:
+                raise  # XGBoost passes these on
+            except BaseException as interruption:
+                # XGBoost would take an interrupt for the end of the rows.
+                self._interruption = interruption
                 return False
-            input_data(data=page, feature_types=feature_types)
-            return True
+
+        def raise_interruption(self) -> None:
+            interruption, self._interruption = self._interruption, None
+            try:
+                if interruption is not None:
+                    raise interruption
+            finally:
+                del interruption  # a cycle would keep the pages of other rows alive
 
         def reset(self) -> None:
             self._pages = _pages(X)
