@@ -312,14 +312,14 @@ def test_a_run_is_repeated_from_its_learners(kind, sampled):
     engine = bind(settings, data, held_out)
     fits = [engine.fit(targets(seed)) for seed in range(4)]
     again = bind(settings, data, held_out)
-    for fitted in fits[:3]:
-        repeated = again.evaluate(pickle.loads(pickle.dumps(fitted.learner)))
+    learners = [pickle.loads(pickle.dumps(fitted.learner)) for fitted in fits[:3]]
+    for fitted, repeated in zip(fits[:3], again.evaluate(learners), strict=True):
         assert repeated.h.dtype == fitted.h.dtype
         np.testing.assert_array_equal(repeated.h, fitted.h)
         np.testing.assert_array_equal(repeated.held_out, fitted.held_out)
     # Random numbers go on as if the rounds had been run.
     np.testing.assert_array_equal(again.fit(targets(3)).h, fits[3].h)
-    constant = again.evaluate(engine.constant(-1.0).learner)
+    [constant] = again.evaluate([engine.constant(-1.0).learner])
     assert constant.constant
     assert (constant.h == -1).all()
     assert constant.held_out.tolist() == [-1] * 400
