@@ -106,8 +106,7 @@ def write_large(n_rows: int, n_rounds: int, folder: Path) -> None:
         f"- {run['setup_s']:,.0f} s until the first round, then {run['round_s']:.1f} s a round "
         f"(mean of {n_rounds - FIRST_ROUNDS}); {run['fit_s'] / 60:.1f} minutes in all\n"
         f"- on the {model['watched']}: accuracy {model['accuracy']:.4f}, gap in the true positive "
-        f"rate {model['gap']:.4f} with max_gap {model['max_gap']:g}; rows kept on disk meanwhile: "
-        "none afterwards\n\n" + _versions()
+        f"rate {model['gap']:.4f} with max_gap {model['max_gap']:g}\n\n" + _versions()
     )
     write_text(RESULTS / "scale-large.md", text)
     print(text)

@@ -19,7 +19,7 @@ from distributed.scheduler import KilledWorker
 
 from fairproj.data.checks import listing
 from fairproj.distributed.worker import RowsLostError
-from fairproj.engines.xgboost.library import xgboost
+from fairproj.engines.xgboost.imports import xgboost
 
 TICK = 0.1  # seconds between looks at the tasks
 LISTEN = 1.0  # seconds between looks at the workers

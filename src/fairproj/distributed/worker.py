@@ -26,7 +26,7 @@ from fairproj.data.types import Array
 from fairproj.data.user_warning import collect_warnings
 from fairproj.distributed.checkpoint import DoneRound, read_trees
 from fairproj.engines.xgboost.collective import CollectiveReduction
-from fairproj.engines.xgboost.library import xgboost
+from fairproj.engines.xgboost.imports import xgboost
 from fairproj.engines.xgboost.tree import Tree
 from fairproj.estimators import FairBoostClassifier
 from fairproj.estimators.base import BoostedClassifier, Prepared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairproj.data.types import Array
-from fairproj.engines.xgboost.library import xgboost
+from fairproj.engines.xgboost.imports import xgboost
 
 
 class CollectiveReduction:

@@ -26,7 +26,7 @@ from fairproj.data.types import Array
 from fairproj.engines.base import Fitted, LearnerSettings, Targets
 from fairproj.engines.trees import leaf_to_h
 from fairproj.engines.xgboost.ensemble import XGBoostEnsemble
-from fairproj.engines.xgboost.library import locally, quietly, xgboost
+from fairproj.engines.xgboost.imports import locally, quietly, xgboost
 from fairproj.engines.xgboost.matrices import Bins
 from fairproj.engines.xgboost.subsample import RowDraws
 from fairproj.engines.xgboost.tree import Tree, constant_tree, from_native, native_model

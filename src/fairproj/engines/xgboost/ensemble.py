@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fairproj.data.types import Array
 from fairproj.engines.base import Saved
 from fairproj.engines.trees import threads_for
-from fairproj.engines.xgboost.library import locally, xgboost
+from fairproj.engines.xgboost.imports import locally, xgboost
 from fairproj.engines.xgboost.matrices import too_large_explained
 from fairproj.engines.xgboost.tree import Tree, native_model
 from fairproj.engines.xgboost.validate import MOST_TREES, check_sums, from_record, to_record

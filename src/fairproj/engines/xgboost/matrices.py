@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairproj.data.sample import Sample
-from fairproj.engines.xgboost.library import locally, xgboost
+from fairproj.engines.xgboost.imports import locally, xgboost
 
 REFERENCE_ROWS = 200_000  # as many as LightGBM looks at
 _REFERENCE_ENTRIES = 1 << 26  # of a table with many columns, fewer rows

@@ -12,7 +12,7 @@ import numpy as np
 from fairproj.data.user_warning import warn_user
 from fairproj.engines.base import LearnerSettings, with_engine_params
 from fairproj.engines.trees import monotonic_signs
-from fairproj.engines.xgboost.library import locally, xgboost
+from fairproj.engines.xgboost.imports import locally, xgboost
 
 _MOST_LEAVES = 1 << 17  # as with LightGBM
 _HISTOGRAM_BYTES = 1 << 30
