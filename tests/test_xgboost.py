@@ -909,4 +909,4 @@ def test_the_package_imports_xgboost_in_one_file():
     importing = [
         p.name for p in folder.glob("*.py") if re.search(r"^\s*import xgboost", p.read_text(), re.M)
     ]
-    assert importing == ["library.py"]
+    assert importing == ["imports.py"]
