@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -29,7 +29,7 @@ from fairproj.data.sample import Sample, make_sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
-from fairproj.engines.base import settle_ties
+from fairproj.engines.base import ExplainableEnsemble, settle_ties
 from fairproj.io.progress import RoundProgress
 from fairproj.io.sources import find_source
 
@@ -352,6 +352,61 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         exponential loss.
         """
         return self._probabilities(self.decision_function(X))
+
+    def contributions(self, X: Any) -> Array:
+        """What each feature adds to the margin of each row: SHAP values of the trees.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        contributions : array of shape (n_rows, n_features + 1)
+            In units of `decision_function`, positive towards ``classes_[1]``. The last column is
+            the base value, the average margin of the training rows, and the same in all rows. The
+            columns of a row add up to its margin; with ``engine="xgboost"`` up to the rounding of
+            32-bit floats.
+
+        Raises
+        ------
+        ValueError
+            With ``estimator=``, whose learners need not be trees.
+
+        See Also
+        --------
+        feature_importances_ : Importances of the features over all training rows.
+
+        Notes
+        -----
+        The values are those of Lundberg et al. (2020), "From local explanations to global
+        understanding with explainable AI for trees", with ``feature_perturbation =
+        "tree_path_dependent"``, computed by LightGBM or XGBoost itself. The average at a node of a
+        tree counts rows in LightGBM, and weighs them by their Hessians in XGBoost.
+
+        They explain the model, and not why people differ. Of features that are correlated, the
+        model may use one, and then only that one has a contribution.
+        """
+        check_is_fitted(self, "certificate_")
+        return self.contributions_matrix(self._read(X))
+
+    def contributions_matrix(self, matrix: Any) -> Array:
+        """The `contributions` of rows that `to_matrix` has encoded, for work in batches."""
+        ensemble = self._fitted("contributions_matrix")
+        if not hasattr(ensemble, "contributions"):
+            raise ValueError(
+                f"contributions come from the built-in trees, and the learners of this model are "
+                f"those of {self._learner_name}; train with engine='lightgbm', or explain "
+                "decision_function with the shap package"
+            )
+        explainable = cast("ExplainableEnsemble", ensemble)
+        return explainable.contributions(matrix, effective_n_jobs(self.n_jobs))
+
+    @property
+    def _learner_name(self) -> str:
+        if self.estimator is None:
+            return f"engine={self.engine!r}"
+        return f"estimator={type(self.estimator).__name__}"
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """The margin after 1, 2, ... rounds."""
