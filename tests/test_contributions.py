@@ -283,7 +283,7 @@ def test_without_trees_it_says_what_to_do():
     X, y, groups = make_sample(200)
     model = FairProjClassifier(estimator=DecisionTreeClassifier(max_depth=1), n_estimators=2)
     model.fit(X, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="estimator=DecisionTreeClassifier; train with engine="):
+    with pytest.raises(ValueError, match="has estimator=DecisionTreeClassifier; train without"):
         model.contributions(X)
 
 

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
 
 from commands import run, run_json
 from fairproj import FairBoostClassifier, FairProjClassifier, load
+from fairproj.cli import app
 from fairproj.cli._reasons import _spell
 from fairproj.io import tables
 
@@ -226,9 +228,10 @@ def test_an_estimator_of_ones_own_gives_no_reasons(tmp_path):
     trained.fit(frame[["AGE", "LIMIT"]], frame["repaid"], sensitive_features=frame["SEX"])
     path = tmp_path / "m.fairproj"
     trained.save(path)
-    result, _ = predict(path, new_rows(), tmp_path, "--reasons", 1, code=1)
+    trust = ("--trust", "sklearn.tree._tree.Tree")
+    result, _ = predict(path, new_rows(), tmp_path, *trust, "--reasons", 1, code=1)
     assert "contributions come from the built-in trees" in result.stderr
-    result, _ = predict(path, new_rows(), tmp_path, "--missing", "skip", code=1)
+    result, _ = predict(path, new_rows(), tmp_path, *trust, "--missing", "skip", code=1)
     assert "--missing skip is for the built-in trees" in result.stderr
 
 
@@ -422,3 +425,11 @@ def test_groups_at_predict_are_refused_with_a_sentence(method):
         getattr(trained, method)(X, sensitive_features=y)
     assert len(getattr(trained, method)(X=X)) == len(X)
     assert not hasattr(trained, f"set_{method}_request")
+
+
+@pytest.mark.parametrize("command", ["audit", "report"])
+def test_other_commands_warn_once_of_a_column_of_unknown_values(model, tmp_path, command):
+    data = write(customers(400, seed=2).assign(city="Ulm"), tmp_path / "new.csv")
+    options = {"audit": (), "report": ("-o", tmp_path / "r.html")}[command]
+    told = CliRunner().invoke(app, [str(word) for word in (command, model, data, *options)])
+    assert told.stderr.count("column 'city' has no value known from training") == 1

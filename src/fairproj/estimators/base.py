@@ -436,19 +436,15 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The `contributions` of rows that `to_matrix` has encoded, for work in batches."""
         ensemble = self._fitted("contributions_matrix")
         if not hasattr(ensemble, "contributions"):
+            learner = f"engine={self.engine!r}"
+            if self.estimator is not None:
+                learner = f"estimator={type(self.estimator).__name__}"
             raise ValueError(
-                f"contributions come from the built-in trees, and the learners of this model are "
-                f"those of {self._learner_name}; train with engine='lightgbm', or explain "
-                "decision_function with the shap package"
+                f"contributions come from the built-in trees, and this model has {learner}; train "
+                "without it, or explain decision_function with the shap package"
             )
         explainable = cast("ExplainableEnsemble", ensemble)
         return explainable.contributions(matrix, effective_n_jobs(self.n_jobs))
-
-    @property
-    def _learner_name(self) -> str:
-        if self.estimator is None:
-            return f"engine={self.engine!r}"
-        return f"estimator={type(self.estimator).__name__}"
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """The margin after 1, 2, ... rounds."""
