@@ -164,7 +164,7 @@ def test_predict_reads_booleans_missing_values_and_unknown_categories(folder):
     run("train", folder / "small.csv", *arguments, "-o", path)
     new = frame.assign(job=np.where(np.arange(400) < 3, "new", frame["job"])).drop(columns="sex")
     new.to_csv(folder / "new.csv", index=False)
-    run("predict", path, folder / "new.csv", "-o", folder / "said.csv")
+    run("predict", path, folder / "new.csv", "-o", folder / "said.csv", "--missing", "score")
     predicted = pd.read_csv(folder / "said.csv")
     loaded = load(path)
     np.testing.assert_array_equal(predicted["prediction"], loaded.predict(new[["ok", "n", "job"]]))
@@ -785,7 +785,7 @@ def test_categories_spelt_like_missing_values_are_read_as_in_training(folder):
     expected = load(path).predict(frame[["x", "z"]])
     for name in ("na.parquet", "na.csv"):
         printed = run("predict", path, folder / name, "-o", out, "--force", "--json").stdout
-        assert json.loads(printed)["unknown"] == {}
+        assert json.loads(printed)["unseen"]["unknown"] == {}
         np.testing.assert_array_equal(pd.read_csv(out)["prediction"], expected)
     audited = run_json("audit", path, folder / "na.csv")
     assert audited["scores"][0]["value"] == pytest.approx(np.mean(expected == frame["y"]))
@@ -799,15 +799,18 @@ def test_predict_counts_what_training_did_not_know(folder, other, monkeypatch):
     frame.loc[5, "race"] = "d"
     frame.to_parquet(folder / "unknown.parquet")
     out = folder / "unknown-out.csv"
-    result = run("predict", other, folder / "unknown.parquet", "-o", out)
+    asked = ("predict", other, folder / "unknown.parquet", "-o", out, "--missing", "score")
+    result = run(*asked)
     printed = " ".join(result.stdout.split())
-    assert "250 of 600 values of 'z' (such as 'new'), 1 of 600 values of 'race'" in printed
+    assert "z unknown in 250 rows (such as 'new', rows 1, 2, 3, ...)" in printed
+    assert "race unknown in 1 row (such as 'd', row 6)" in printed
     assert result.stderr == ""  # two chunks have no value of z that is known
-    again = run("predict", other, folder / "unknown.parquet", "-o", out, "--force", "--json")
-    assert json.loads(again.stdout)["unknown"] == {"z": 250, "race": 1}
+    told = json.loads(run(*asked, "--force", "--json").stdout)["unseen"]
+    assert told["unknown"] == {"z": 250, "race": 1}
+    assert told["missing"] == {"z": 10}
     small(folder).to_parquet(folder / "known.parquet")
     known = run("predict", other, folder / "known.parquet", "-o", out, "--force").stdout
-    assert "Unknown" not in known
+    assert "unlike" not in known
 
 
 def test_booleans_of_parquet_are_spelt_as_in_a_csv_file(folder):

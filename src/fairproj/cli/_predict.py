@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
 import typer
 
 from fairproj.cli._app import AsJson, Force, check_jobs, report_errors
@@ -24,14 +29,16 @@ from fairproj.cli._files import (
     feature_types,
     open_model,
 )
+from fairproj.cli._reasons import Reasons
 from fairproj.cli._rows import check_kinds
+from fairproj.cli._train_options import check_share
+from fairproj.cli._unseen import Missing, UnseenValues
 from fairproj.data.checks import listing
+from fairproj.data.user_warning import warn_user
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, to_frame
 from fairproj.io.table_writer import write_chunks
 from fairproj.io.tables import DataFiles
-
-_MOST_COLUMNS = 8  # in the sentence about unknown values
 
 
 @report_errors
@@ -44,6 +51,29 @@ def predict(
     keep: Annotated[
         list[str] | None, typer.Option(help="A column to copy into the output. May be repeated.")
     ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Predict the positive label where its probability is above this number, instead "
+            "of where the model decides. The gap was not bounded there.",
+            callback=check_share,
+        ),
+    ] = None,
+    reasons: Annotated[
+        int | None,
+        typer.Option(
+            help="Add the features that pushed each row most towards its prediction, so many at "
+            "most, and what each added to the log-odds of the positive label."
+        ),
+    ] = None,
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            help="For rows with a value that is missing where training had none missing, or with "
+            "a category that training did not have: stop, score them all the same, or leave their "
+            "predictions empty."
+        ),
+    ] = Missing.error,
     jobs: Annotated[
         int, typer.Option(help="Number of threads; -1 for all cores.", callback=check_jobs)
     ] = -1,
@@ -64,72 +94,156 @@ def predict(
     files = DataFiles.from_paths([data])
     check_outputs([output], force=force, inputs=[model, *(file.path for file in files.files)])
     opened = open_model(model, trust).set_params(n_jobs=jobs)
-    features = feature_names(opened, model)
+    prediction = _Prediction.of(
+        opened, feature_names(opened, model), keep or [], threshold, reasons, missing
+    )
     # The library can warn about single chunks only; all unknown values are counted below.
     warnings.filterwarnings("ignore", "column .* has no value known from training")
-    unknown = UnknownValues()
     start = time.perf_counter()
-    with closing(_predict_chunks(opened, features, files, keep or [], unknown)) as chunks:
+    with closing(prediction.chunks(files)) as chunks:
         rows = write_chunks(output, chunks)
     seconds = time.perf_counter() - start
+    unseen = prediction.unseen
     if as_json:
-        counts = None if opened.encoding_ is None else unknown.counts
-        print_json({"output": str(output), "rows": rows, "seconds": seconds, "unknown": counts})
+        content = {"output": str(output), "rows": rows, "seconds": seconds, "missing": missing.name}
+        content["threshold"] = _own_threshold(opened) if threshold is None else threshold
+        content["unseen"] = None if opened.encoding_ is None else unseen.to_dict()
+        print_json(content)
         return
     print_line(f"{rows:,} rows in {seconds:.1f} s: {output}")
-    if unknown.counts:
-        print_line(unknown.sentence(rows))
+    if unseen.n_affected:
+        print_line(unseen.sentence(missing))
 
 
-class UnknownValues:
-    """The number of values in each column that training did not have, with an example."""
+@dataclass(frozen=True)
+class _Chunk:
+    """Some rows: as read, as features, encoded, and with notes on some of them."""
 
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self._examples: dict[str, Any] = {}
-
-    def add(self, unknown: Mapping[str, pd.Series]) -> None:
-        for name, values in unknown.items():
-            if len(values):
-                self.counts[name] = self.counts.get(name, 0) + len(values)
-                self._examples.setdefault(name, values.iloc[:1].tolist()[0])
-
-    def sentence(self, rows: int) -> str:
-        names = sorted(self.counts, key=self.counts.__getitem__, reverse=True)
-        parts = [
-            f"{self.counts[name]:,} of {rows:,} values of {name!r} (such as "
-            f"{self._examples[name]!r})"
-            for name in names[:_MOST_COLUMNS]
-        ]
-        if len(names) > _MOST_COLUMNS:
-            parts.append(f"and values of {len(names) - _MOST_COLUMNS} more columns")
-        return f"Unknown from training and treated as missing: {', '.join(parts)}."
+    table: pa.Table
+    frame: pd.DataFrame
+    matrix: Any
+    notes: Mapping[int, str]
 
 
-def _predict_chunks(
-    model: Any, features: list[str], data: DataFiles, keep: list[str], unknown: UnknownValues
-) -> Generator[Any, None, None]:
-    clash = sorted({"prediction", "probability"} & set(keep))
-    if clash:
-        raise ValueError(
-            f"--keep {listing(clash)} has the name of a column of the output; rename it first"
+@dataclass(frozen=True)
+class _Prediction:
+    """What to predict, and how."""
+
+    model: Any
+    features: list[str]
+    keep: list[str]
+    threshold: float | None  # None: where the model decides
+    reasons: Reasons | None
+    missing: Missing
+    unseen: UnseenValues
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        features: list[str],
+        keep: list[str],
+        threshold: float | None,
+        n_reasons: int | None,
+        missing: Missing,
+    ) -> _Prediction:
+        if model.encoding_ is None and missing is not Missing.error:
+            raise ValueError(
+                f"--missing {missing.name} is for the built-in trees, and this model has an "
+                "estimator of your own, which reads the columns itself; leave it out"
+            )
+        if threshold is not None:
+            threshold = _check_threshold(model, threshold)
+        reasons = None
+        if n_reasons is not None:
+            reasons = Reasons(model, features, n_reasons, _positive(model))
+        prediction = cls(model, features, keep, threshold, reasons, missing, UnseenValues(model))
+        clash = sorted(set(prediction._own_columns) & set(keep))
+        if clash:
+            raise ValueError(
+                f"--keep {listing(clash)} has the name of a column of the output; rename it first"
+            )
+        return prediction
+
+    @property
+    def _own_columns(self) -> list[str]:
+        note = [] if self.missing is Missing.error else ["note"]
+        reasons = [] if self.reasons is None else self.reasons.columns
+        return ["prediction", "probability", *reasons, *note]
+
+    def chunks(self, data: DataFiles) -> Generator[pa.Table, None, None]:
+        """The rows of the output; with ``--missing error``, an error after all rows are read."""
+        refuse = self.missing is Missing.error
+        # Reading and encoding run in a thread beside the trees, which do not hold the interpreter.
+        for chunk in prefetch(self._encoded(data)):
+            if not (refuse and self.unseen.n_affected):
+                yield pa.table(self._copied(chunk) | self._noted(chunk, self._predicted(chunk)))
+        if refuse and self.unseen.n_affected:
+            raise ValueError(self.unseen.refusal())
+
+    def _encoded(self, data: DataFiles) -> Iterator[_Chunk]:
+        types = feature_types(self.model, self.features)
+        columns = list(dict.fromkeys([*self.features, *self.keep]))
+        for table in data.chunks(columns, types, text_columns=self.keep):
+            if types:
+                check_kinds(
+                    data.name, column_kinds(table), self.features, "as they were in training"
+                )
+            frame = to_frame(table, self.features)
+            matrix = self.model.to_matrix(frame, missing="score")
+            yield _Chunk(table, frame, matrix, self.unseen.add(frame, matrix))
+
+    def _copied(self, chunk: _Chunk) -> dict[str, Any]:
+        return {name: chunk.table.column(name) for name in self.keep}
+
+    def _predicted(self, chunk: _Chunk) -> dict[str, Any]:
+        labels, probabilities = self.model.predict_matrix(chunk.matrix)
+        classes, positive = self.model.classes_, _positive(self.model)
+        probability = probabilities[:, positive]
+        chosen = labels == classes[positive]
+        if self.threshold is not None:
+            chosen = probability > self.threshold
+        labels = classes[np.where(chosen, positive, 1 - positive)]
+        output = {
+            "prediction": pa.array(labels, pa.array(classes).type),
+            "probability": pa.array(probability),
+        }
+        if self.reasons is not None:
+            output |= self.reasons.explain(chunk.frame, chunk.matrix, chosen)
+        return output
+
+    def _noted(self, chunk: _Chunk, output: dict[str, Any]) -> dict[str, Any]:
+        """The columns with notes, and without the predictions of rows to skip."""
+        if self.missing is Missing.error:
+            return output
+        notes = pa.array([chunk.notes.get(row) for row in range(len(chunk.frame))], pa.string())
+        if self.missing is Missing.skip:
+            kept = pa.compute.is_null(notes)
+            output = {
+                name: pa.compute.if_else(kept, values, pa.scalar(None, values.type))
+                for name, values in output.items()
+            }
+        return output | {"note": notes}
+
+
+def _positive(model: Any) -> int:
+    """The position of the positive label."""
+    return 1 if model.pos_label is None else int(model.classes_.tolist().index(model.pos_label))
+
+
+def _own_threshold(model: Any) -> float:
+    """The probability of the positive label above which the model itself predicts it."""
+    return float(getattr(model, "threshold_", 0.5))
+
+
+def _check_threshold(model: Any, threshold: float) -> float | None:
+    """The threshold, with a warning; None where it is the model's own."""
+    own = _own_threshold(model)
+    if math.isclose(threshold, own, rel_tol=0, abs_tol=1e-12):
+        return None
+    if model.history_.events or model.history_.constraint_names:
+        warn_user(
+            f"the gap between groups was bounded at a threshold of {own:g}, and may be larger at "
+            f"{threshold:g}; audit the new predictions, or train for this threshold"
         )
-    positive = 1 if model.pos_label is None else model.classes_.tolist().index(model.pos_label)
-    types = feature_types(model, features)
-
-    def encode(chunk: Any) -> tuple[Any, Any]:
-        if types:
-            check_kinds(data.name, column_kinds(chunk), features, "as they were in training")
-        frame = to_frame(chunk, features)
-        matrix = model.to_matrix(frame)
-        unknown.add(model.unknown_values(frame, matrix))
-        return chunk, matrix
-
-    # Reading and encoding run in a thread beside the trees, which do not hold the interpreter.
-    columns = list(dict.fromkeys([*features, *keep]))
-    chunks = data.chunks(columns, types, text_columns=keep)
-    for chunk, matrix in prefetch(map(encode, chunks)):
-        labels, probabilities = model.predict_matrix(matrix)
-        output = {name: chunk.column(name) for name in keep}
-        output |= {"prediction": labels, "probability": probabilities[:, positive]}
-        yield type(chunk).from_pydict(output)
+    return threshold

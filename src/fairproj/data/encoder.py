@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ from fairproj.data.columns import is_frame, is_lazy
 from fairproj.data.reduction import Reduction
 from fairproj.data.types import Matrix
 from fairproj.data.user_warning import warn_user
+
+_MEDIAN_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,16 @@ class Encoding:
         Which columns hold booleans.
     had_missing : array of bool
         Which columns had missing values in training.
+    typical : array of float
+        The median of each column of numbers, of the rows that were given for training; NaN for
+        columns of categories, and where all values were missing.
     """
 
     columns: list[Any]
     categories: dict[int, NDArray[Any]]
     booleans: list[bool]
     had_missing: NDArray[np.bool_]
+    typical: NDArray[np.float64]
 
 
 class FeatureEncoder:
@@ -82,10 +88,15 @@ class FeatureEncoder:
             self._booleans = [False] * len(self._names)
             matrix = self._with_codes(matrix)
         self._had_missing = _columns_with_missing(matrix)
+        self._typical, self._n_values = _medians(matrix, self._categories)
         return matrix
 
-    def transform(self, X: Any) -> Matrix:
-        """The matrix of new rows; a category not seen in training counts as missing."""
+    def transform(self, X: Any, *, fill: bool = False) -> Matrix:
+        """The matrix of new rows; a category not seen in training counts as missing.
+
+        With ``fill``, a number that is missing where training had none missing is replaced by the
+        median; else it is refused.
+        """
         if is_frame(X):
             matrix = self._frame_matrix(nw.from_native(X, eager_only=True))
         else:
@@ -96,6 +107,8 @@ class FeatureEncoder:
                     "pass a data frame like the one of training"
                 )
             matrix = self._with_codes(_csr_matrix(X))
+        if fill:
+            return self._filled(matrix)
         self.check_missing(matrix)
         return matrix
 
@@ -110,7 +123,7 @@ class FeatureEncoder:
     @property
     def encoding(self) -> Encoding:
         categories = {position: index.to_numpy() for position, index in self._categories.items()}
-        return Encoding(self._names, categories, self._booleans, self._had_missing)
+        return Encoding(self._names, categories, self._booleans, self._had_missing, self._typical)
 
     def refuse_missing(self, reader: str) -> None:
         """Refuse rows with missing values, which ``reader`` cannot use."""
@@ -159,7 +172,17 @@ class FeatureEncoder:
                 merged._categories[position] = merged._learn(known, merged._names[position])
             merged._booleans.append(all(each._booleans[position] for each in typed))
         merged._had_missing = np.any([each._had_missing for each in encoders], axis=0)
+        merged._merge_medians(encoders)
         return merged
+
+    def _merge_medians(self, encoders: Sequence[FeatureEncoder]) -> None:
+        """The medians of the parts' medians: between the quartiles of the table in any case."""
+        medians = np.array([each._typical for each in encoders])
+        weights = np.array([each._n_values for each in encoders])
+        columns = zip(medians.T, weights.T, strict=True)
+        self._typical = np.array([_weighted_median(*column) for column in columns])
+        self._typical[list(self._categories)] = np.nan
+        self._n_values = weights.sum(axis=0)
 
     def _is_category(
         self, encoders: list[FeatureEncoder], position: int, sources: list[str]
@@ -182,6 +205,7 @@ class FeatureEncoder:
         encoder._categories = {at: pd.Index(values) for at, values in encoding.categories.items()}
         encoder._booleans = encoding.booleans
         encoder._had_missing = encoding.had_missing
+        encoder._typical = encoding.typical
         return encoder
 
     @property
@@ -313,8 +337,7 @@ class FeatureEncoder:
 
         LightGBM would read it as 0.0, without a word.
         """
-        new = _columns_with_missing(matrix) & ~self._had_missing
-        new[list(self._categories)] = False
+        new = self._newly_missing(matrix)
         if new.any():
             names = [self._names[i] for i in np.flatnonzero(new)]
             raise ValueError(
@@ -322,11 +345,77 @@ class FeatureEncoder:
                 "trees have no branch for them; fill them, or train with rows that miss some"
             )
 
+    def _newly_missing(self, matrix: Matrix) -> NDArray[np.bool_]:
+        """Which columns of numbers miss values now, and did not in training."""
+        new = _columns_with_missing(matrix) & ~self._had_missing
+        new[list(self._categories)] = False
+        return new
+
+    def _filled(self, matrix: Matrix) -> Matrix:
+        """The matrix with medians in place of numbers that are missing for the first time."""
+        new = self._newly_missing(matrix)
+        if not new.any():
+            return matrix
+        matrix = matrix.copy()  # it may be the user's own
+        if sparse.issparse(matrix):
+            empty = np.isnan(matrix.data) & new[matrix.indices]
+            matrix.data[empty] = self._typical[matrix.indices[empty]]
+            return matrix
+        for position in np.flatnonzero(new):
+            column = matrix[:, position]
+            column[np.isnan(column)] = self._typical[position]
+        return matrix
+
 
 def column_extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """The smallest and the largest value of each column; NaN where all are missing."""
     extremes = [ufunc.reduce(matrix, axis=0, initial=np.nan) for ufunc in (np.fmin, np.fmax)]
     return extremes[0], extremes[1]
+
+
+def _medians(
+    matrix: Matrix, categories: Collection[int]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The lower median of each column of numbers, and how many values it is of.
+
+    The lower median is a value of the column, and of booleans the one that occurs more often. Of
+    many rows it is that of a sample at equal distances.
+    """
+    rows = matrix[:: -(-matrix.shape[0] // _MEDIAN_ROWS) or 1]
+    medians, n_values = np.full(rows.shape[1], np.nan), np.zeros(rows.shape[1], dtype=np.int64)
+    for position, values in _columns_of_numbers(rows, categories):
+        present = values[~np.isnan(values)]
+        n_values[position] = len(present)
+        if len(present):
+            middle = (len(present) - 1) // 2
+            medians[position] = np.partition(present, middle)[middle]
+    return medians, n_values
+
+
+def _columns_of_numbers(
+    rows: Matrix, categories: Collection[int]
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    if not sparse.issparse(rows):
+        for position in range(rows.shape[1]):
+            if position not in categories:
+                yield position, rows[:, position]
+        return
+    by_column = rows.tocsc()
+    one_zero = np.zeros(1)
+    for position, n_stored in enumerate(np.diff(by_column.indptr)):
+        stored = by_column.data[by_column.indptr[position] :][:n_stored]
+        n_zeros = rows.shape[0] - n_stored
+        # Where zeros are more than half, one tells as much as all of them.
+        yield position, one_zero if n_zeros > n_stored else np.append(stored, np.zeros(n_zeros))
+
+
+def _weighted_median(values: NDArray[np.float64], weights: NDArray[Any]) -> float:
+    """The smallest value such that half of the weight is at or below it; NaN without weight."""
+    if not weights.any():
+        return float("nan")
+    order = np.argsort(values)
+    below = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(below, below[-1] / 2)])
 
 
 def _is_categorical(series: nw.Series[Any]) -> bool:

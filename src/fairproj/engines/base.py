@@ -104,6 +104,13 @@ class Ensemble(Protocol):
         """Texts, numbers, lists and dicts from which `LearnerKind.from_payload` rebuilds it."""
 
 
+class ExplainableEnsemble(Ensemble, Protocol):
+    """One that can tell what each column adds to a margin."""
+
+    def contributions(self, X: Any, n_threads: int = 1) -> Array:
+        """What each column adds to the margin of each row, and a base value as last column."""
+
+
 class Engine(Protocol):
     """Bound to the training rows."""
 

@@ -16,6 +16,7 @@ from fairproj.engines.base import LearnerSettings
 # value of up to 6e-8 either way. A value this close to zero is a tie, and predicts class -1.
 LEAF_TIE = 1e-7
 ROWS_PER_THREAD = 10_000  # with fewer, threads wait for each other longer than they work
+EXPLAINED_PER_THREAD = 100  # a row takes about a hundred times as long to explain as to predict
 
 
 def leaf_to_h(value: Array, votes: str, max_step: float = math.inf) -> NDArray[Any]:
@@ -28,9 +29,9 @@ def leaf_to_h(value: Array, votes: str, max_step: float = math.inf) -> NDArray[A
     return 2 * (value > LEAF_TIE).view(np.int8) - 1
 
 
-def threads_for(X: Any, n_threads: int) -> int:
+def threads_for(X: Any, n_threads: int, rows_per_thread: int = ROWS_PER_THREAD) -> int:
     """As many threads as are allowed and pay."""
-    return max(1, min(n_threads, int(X.shape[0]) // ROWS_PER_THREAD))
+    return max(1, min(n_threads, int(X.shape[0]) // rows_per_thread))
 
 
 def monotonic_signs(settings: LearnerSettings, categorical: Collection[int]) -> list[int] | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -24,12 +25,13 @@ from fairproj.boosting.record import History, Round, StopReason
 from fairproj.boosting.replay import RunControl
 from fairproj.constraints import Constraint, find_constraint
 from fairproj.data import columns
+from fairproj.data.checks import listing
 from fairproj.data.encoder import Encoding, FeatureEncoder
 from fairproj.data.sample import Sample, make_sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
-from fairproj.engines.base import settle_ties
+from fairproj.engines.base import ExplainableEnsemble, settle_ties
 from fairproj.io.progress import RoundProgress
 from fairproj.io.sources import find_source
 
@@ -53,6 +55,28 @@ SHARED_CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "verbose": ["boolean"],
 }
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def takes_no_groups(method: Method) -> Method:
+    """Explain the TypeError of a method of X alone that also gets groups.
+
+    Its signature stays as it is: scikit-learn's metadata routing must not offer groups here.
+    """
+
+    @functools.wraps(method)
+    def checked(self: Any, X: Any, **metadata: Any) -> Any:
+        if metadata:
+            raise TypeError(
+                f"{method.__name__}() takes X only and got {listing(list(metadata))}; the model "
+                "decides without knowing the groups, so leave it out: groups are for fit, and for "
+                "measuring what was predicted"
+            )
+        return method(self, X)
+
+    return cast("Method", checked)
 
 
 @dataclass(frozen=True)
@@ -281,13 +305,13 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Predicting
 
-    def _read(self, X: Any) -> Any:
+    def _read(self, X: Any, *, fill: bool = False) -> Any:
         """X as the ensemble reads it."""
         columns.check_table(X)
         if self._sensitive_columns:
             X = columns.drop_sensitive_columns(X, self._sensitive_columns, self.n_features_in_)
         X = self._check_features(X, reset=False)
-        return X if self._encoder is None else self._encoder.transform(X)
+        return X if self._encoder is None else self._encoder.transform(X, fill=fill)
 
     def _margin(self, matrix: Any) -> Array:
         """The margin of rows that are encoded already."""
@@ -300,14 +324,24 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaled = self._ensemble.link_scale * margin
         return np.column_stack([expit(-scaled), expit(scaled)])
 
-    def to_matrix(self, X: Any) -> Any:
+    def to_matrix(self, X: Any, *, missing: Literal["error", "score"] = "error") -> Any:
         """X as `booster_` reads it: categories as codes, in the order of training.
 
-        Only needed to use `booster_` by itself on anything but arrays of numbers and pandas frames
-        with columns of category type.
+        Needed to use `booster_` by itself on anything but arrays of numbers and pandas frames with
+        columns of category type, and to score rows that `predict` refuses for a missing number.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+        missing : {"error", "score"}, default="error"
+            What to do about a number that is missing in a column that had none missing in training,
+            so that the trees have no branch for it: refuse it, or put the median of the training
+            rows in its place. `predict_matrix` then gives labels and probabilities.
         """
         self._fitted("to_matrix")
-        return self._read(X)
+        if missing not in ("error", "score"):
+            raise ValueError(f"missing must be 'error' or 'score', got {missing!r}")
+        return self._read(X, fill=missing == "score")
 
     def predict_matrix(self, matrix: Any) -> tuple[NDArray[Any], Array]:
         """Labels and probabilities of rows that `to_matrix` has encoded, for work in batches."""
@@ -324,11 +358,17 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {} if self._encoder is None else self._encoder.unknown(X, matrix)
 
     @property
+    def link_scale_(self) -> float:
+        """The log-odds of ``classes_[1]`` are this times the margin: 1 or 2, by the loss."""
+        return self._fitted("link_scale_").link_scale
+
+    @property
     def encoding_(self) -> Encoding | None:
         """How columns of new rows are encoded; None with ``estimator=``."""
         self._fitted("encoding_")
         return None if self._encoder is None else self._encoder.encoding
 
+    @takes_no_groups
     def decision_function(self, X: Any) -> Array:
         """The margin f(x): an intercept plus sum_t vote_t h_t(x).
 
@@ -341,10 +381,12 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "certificate_")
         return self._margin(self._read(X))
 
+    @takes_no_groups
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row. Takes no groups and uses no randomness."""
         return self._labels(self.decision_function(X))
 
+    @takes_no_groups
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, by the link of the loss.
 
@@ -352,6 +394,57 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         exponential loss.
         """
         return self._probabilities(self.decision_function(X))
+
+    def contributions(self, X: Any) -> Array:
+        """What each feature adds to the margin of each row: SHAP values of the trees.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        contributions : array of shape (n_rows, n_features + 1)
+            In units of `decision_function`, positive towards ``classes_[1]``. The last column is
+            the base value, the average margin of the training rows, and the same in all rows. The
+            columns of a row add up to its margin; with ``engine="xgboost"`` up to the rounding of
+            32-bit floats.
+
+        Raises
+        ------
+        ValueError
+            With ``estimator=``, whose learners need not be trees.
+
+        See Also
+        --------
+        feature_importances_ : Importances of the features over all training rows.
+
+        Notes
+        -----
+        The values are those of Lundberg et al. (2020), "From local explanations to global
+        understanding with explainable AI for trees", with ``feature_perturbation =
+        "tree_path_dependent"``, computed by LightGBM or XGBoost itself. The average at a node of a
+        tree counts rows in LightGBM, and weighs them by their Hessians in XGBoost.
+
+        They explain the model, and not why people differ. Of features that are correlated, the
+        model may use one, and then only that one has a contribution.
+        """
+        check_is_fitted(self, "certificate_")
+        return self.contributions_matrix(self._read(X))
+
+    def contributions_matrix(self, matrix: Any) -> Array:
+        """The `contributions` of rows that `to_matrix` has encoded, for work in batches."""
+        ensemble = self._fitted("contributions_matrix")
+        if not hasattr(ensemble, "contributions"):
+            learner = f"engine={self.engine!r}"
+            if self.estimator is not None:
+                learner = f"estimator={type(self.estimator).__name__}"
+            raise ValueError(
+                f"contributions come from the built-in trees, and this model has {learner}; train "
+                "without it, or explain decision_function with the shap package"
+            )
+        explainable = cast("ExplainableEnsemble", ensemble)
+        return explainable.contributions(matrix, effective_n_jobs(self.n_jobs))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """The margin after 1, 2, ... rounds."""

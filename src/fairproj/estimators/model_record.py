@@ -56,6 +56,7 @@ class ColumnRecord:
     categories: ArrayRecord | None
     is_boolean: bool
     had_missing: bool
+    typical: float | None
 
 
 @dataclass(frozen=True)
@@ -193,10 +194,18 @@ def _check_features(record: ModelRecord) -> None:
     _require(len(columns) == n and _distinct(columns), f"columns must be {n} different columns")
     _require(names in (None, columns), "columns must have the names in feature_names")
     for column in record.columns:
-        if column.categories is not None:
-            _check_array(column.categories, "columns.categories")
-            # NumPy gives each text of an array the space of the longest.
-            _require(column.categories.dtype != "str", "columns.categories.dtype must not be str")
+        _check_column(column)
+
+
+def _check_column(column: ColumnRecord) -> None:
+    if column.categories is None:
+        filled = column.had_missing or column.typical is not None
+        _require(filled, "columns.typical must be a number where had_missing is false")
+        return
+    _check_array(column.categories, "columns.categories")
+    # NumPy gives each text of an array the space of the longest.
+    _require(column.categories.dtype != "str", "columns.categories.dtype must not be str")
+    _require(column.typical is None, "columns.typical must be null where there are categories")
 
 
 def _check_parameters(record: ModelRecord) -> None:

@@ -229,10 +229,14 @@ def _dump_array(values: NDArray[Any]) -> ArrayRecord:
 def _dump_columns(encoding: Encoding) -> list[ColumnRecord]:
     categories = {at: _dump_array(values) for at, values in encoding.categories.items()}
     return [
-        ColumnRecord(_dump_scalar(name), categories.get(at), bool(boolean), bool(missing))
-        for at, (name, boolean, missing) in enumerate(
-            zip(encoding.columns, encoding.booleans, encoding.had_missing, strict=True)
+        ColumnRecord(
+            name=_dump_scalar(name),
+            categories=categories.get(at),
+            is_boolean=bool(encoding.booleans[at]),
+            had_missing=bool(encoding.had_missing[at]),
+            typical=None if np.isnan(encoding.typical[at]) else float(encoding.typical[at]),
         )
+        for at, name in enumerate(encoding.columns)
     ]
 
 
@@ -376,6 +380,7 @@ def _load_encoder(columns: list[ColumnRecord]) -> FeatureEncoder:
         },
         [column.is_boolean for column in columns],
         np.array([column.had_missing for column in columns], dtype=bool),
+        np.array([column.typical for column in columns], dtype=float),
     )
     return FeatureEncoder.from_encoding(encoding)
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import lightgbm as lgb
 import numpy as np
+from scipy import sparse
 
 from fairproj.data.types import Array, Matrix
 from fairproj.engines.base import Saved
 from fairproj.engines.lightgbm import text as native
 from fairproj.engines.lightgbm.validate import check
-from fairproj.engines.trees import threads_for
+from fairproj.engines.trees import EXPLAINED_PER_THREAD, threads_for
 
 
 class TreeEnsemble:
@@ -65,6 +66,11 @@ class TreeEnsemble:
         for t, block in enumerate(self.blocks):
             margin = margin + native.numbers(block, "leaf_value")[leaves[:, t].astype(np.intp)]
             yield margin
+
+    def contributions(self, X: Matrix, n_threads: int = 1) -> Array:
+        threads = threads_for(X, n_threads, EXPLAINED_PER_THREAD)
+        parts = self.booster.predict(X, pred_contrib=True, num_threads=threads)
+        return np.asarray(parts.toarray() if sparse.issparse(parts) else parts, dtype=np.float64)
 
     def learner(self, t: int) -> Tree:
         return Tree(self, t)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairproj.data.types import Array
 from fairproj.engines.base import Saved
-from fairproj.engines.trees import threads_for
+from fairproj.engines.trees import EXPLAINED_PER_THREAD, threads_for
 from fairproj.engines.xgboost.imports import locally, xgboost
 from fairproj.engines.xgboost.matrices import too_large_explained
 from fairproj.engines.xgboost.tree import Tree, native_model
@@ -105,21 +105,35 @@ class XGBoostEnsemble:
             margin = margin + (vote * tree.h)[leaves[:, t]]
             yield margin
 
+    def contributions(self, X: Any, n_threads: int = 1) -> Array:
+        parts = [self._contributions(batch, n_threads) for batch in _batches(X)]
+        return np.concatenate(parts) if parts else np.zeros((0, self._n_features + 1))
+
+    def _contributions(self, X: NDArray[Any], n_threads: int) -> Array:
+        if not len(X):
+            return np.zeros((0, self._n_features + 1))
+        threads = threads_for(X, n_threads, EXPLAINED_PER_THREAD)
+        scaled = self._from_booster(X, threads, pred_contribs=True)
+        return scaled.astype(np.float64) / self.link_scale
+
     def _leaves(self, X: NDArray[Any], n_threads: int) -> NDArray[np.int32]:
         """The leaf of each row in each tree."""
         if not len(X):
             return np.zeros((0, len(self.trees)), dtype=np.int32)
-        library, booster, threads = xgboost(), self.booster, threads_for(X, n_threads)
+        leaves = self._from_booster(X, threads_for(X, n_threads), pred_leaf=True)
+        return leaves.reshape(len(X), -1).astype(np.int32)
 
-        def find() -> NDArray[Any]:
+    def _from_booster(self, X: NDArray[Any], threads: int, **what: bool) -> NDArray[Any]:
+        """What the native model says of some rows."""
+        library, booster = xgboost(), self.booster
+
+        def ask() -> NDArray[Any]:
             booster.set_param({"nthread": threads})
-            matrix = library.DMatrix(X, nthread=threads)
-            leaves: NDArray[Any] = booster.predict(matrix, pred_leaf=True)
-            return leaves
+            answer: NDArray[Any] = booster.predict(library.DMatrix(X, nthread=threads), **what)
+            return answer
 
         with too_large_explained():
-            leaves = locally(find)
-        return leaves.reshape(len(X), -1).astype(np.int32)
+            return locally(ask)
 
     def learner(self, t: int) -> OneTree:
         facts = (self._n_features, self._categories, self._learner_votes)
