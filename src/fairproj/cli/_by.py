@@ -181,7 +181,8 @@ def by_content(gaps: GapsBy, column: ByColumn) -> dict[str, Any]:
 def show_by(gaps: GapsBy, column: ByColumn) -> None:
     """Print the gap of each value, and what follows."""
     joint = "simultaneous " if gaps.simultaneous else ""
-    head = [column.name, "rows", "smallest", "gap", f"{joint}{100 * gaps.confidence:g} % interval"]
+    interval = f"{joint}{100 * gaps.confidence:g} % interval"
+    head = [column.name, "rows", "smallest group", "gap", interval]
     rows = [
         [
             row["value"],

@@ -238,9 +238,10 @@ def _name_parts(ax: Any, gaps: GapsBy) -> None:
     ax.set_xticks(np.arange(0, len(names), step), names[::step], fontsize="small", **turned)
     ax.set_xlim(-0.7, len(names) - 0.3)
     judgements = gaps.table.get("judgement", pd.Series("", index=gaps.table.index))
-    known = gaps.table.loc[judgements != "too few rows", "high"]
+    end = "high" if gaps.max_gap is None else "corrected_high"
+    known = gaps.table.loc[judgements != "too few rows", end]
     highest = max([*known, gaps.max_gap or 0.0]) if len(known) else 1.0
-    ax.set_ylim(0, min(1.0, 1.08 * highest) or 1.0)
+    ax.set_ylim(0, min(1.05, 1.08 * highest) or 1.0)
     ax.set_ylabel(f"gap, {gaps.statistic.replace('_', ' ')}")
     ax.set_title(_part_title(gaps), fontsize="small", loc="left", pad=24)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize="small")
