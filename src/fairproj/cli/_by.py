@@ -144,7 +144,8 @@ class CountsBy:
         inner = 4 * codes + 2 * np.asarray(actual, dtype=np.intp) + np.asarray(predicted)
         counted = np.bincount(places * cells + inner, rows, len(values) * cells)
         for value, part in zip(values, counted.reshape(-1, *self._shape), strict=True):
-            self._counts[value] = self._counts.get(value, 0.0) + part
+            self._counts.setdefault(value, np.zeros(self._shape))
+            self._counts[value] += part
         check_number(self.column, len(self._counts))
 
     def gaps(self, content: dict[str, Any]) -> GapsBy:

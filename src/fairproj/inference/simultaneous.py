@@ -26,6 +26,7 @@ max_{a,b} (u_a - l_b), so the narrower of these and its own bounds is stated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -78,5 +79,8 @@ class Errors:
 
 
 def sidak(error: float, n: int) -> float:
-    """The error of each of n independent statements of which any fails with at most ``error``."""
-    return 1 - (1 - error) ** (1 / n)
+    """The error of each of n independent statements of which any fails with at most ``error``.
+
+    1 - (1 - error)^(1 / n), without loss of digits where that is small.
+    """
+    return -math.expm1(math.log1p(-error) / n)
