@@ -17,7 +17,8 @@ from fairproj.constraints import find_statistic, statistic_names
 from fairproj.io.records import from_json, to_json
 from fairproj.report import certificate_words
 
-DIFFERENCES = [name for name in statistic_names() if find_statistic(name).kind == "difference"]
+CONSTRAINED = statistic_names(constraints=True)
+DIFFERENCES = [name for name in CONSTRAINED if find_statistic(name).kind == "difference"]
 
 
 def features_by_hand(name, y, groups):
@@ -26,6 +27,7 @@ def features_by_hand(name, y, groups):
         "demographic_parity": [np.ones(len(y), bool)],
         "equal_opportunity": [y > 0],
         "true_positive_rate_parity": [y > 0],
+        "false_negative_rate_parity": [y > 0],
         "false_positive_rate_parity": [y < 0],
         "equalized_odds": [y > 0, y < 0],
         "accuracy_parity": [np.ones(len(y), bool)],

@@ -24,7 +24,8 @@ from fairproj.constraints import (
 from fairproj.data.cells import CellCounts, Cells
 from fairproj.data.checks import Groups
 
-DIFFERENCES = [name for name in statistic_names() if find_statistic(name).kind == "difference"]
+CONSTRAINED = statistic_names(constraints=True)
+DIFFERENCES = [name for name in CONSTRAINED if find_statistic(name).kind == "difference"]
 CELLS = Cells.of(
     np.array([-1.0, 1.0, -1.0, 1.0]),
     Groups(np.array([0, 0, 1, 1]), ["men", "women"]),

@@ -16,7 +16,7 @@ from fairproj.constraints import STATISTICS
 from fairproj.data.checks import Groups
 from fairproj.data.sample import Sample
 
-NAMES = sorted(STATISTICS)
+NAMES = sorted(name for name, statistic in STATISTICS.items() if statistic.constrainable)
 
 
 @st.composite

@@ -112,9 +112,11 @@ def test_plots_of_rates_and_gaps():
         "true positive rate",
         "false positive rate",
         "accuracy",
+        "precision",
+        "false negative rate",
     ]
     np.testing.assert_allclose(axes[2].lines[0].get_xdata(), [0.0, 1.0])
-    with pytest.raises(ValueError, match="ax must be 4 matplotlib axes"):
+    with pytest.raises(ValueError, match="ax must be 6 matplotlib axes"):
         fairproj.plot_rates(report, ax=axes[:2])
     ax = fairproj.plot_gaps(report, max_gap=0.1)
     assert ax.get_yticklabels()[0].get_text() == "demographic parity"

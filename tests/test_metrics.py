@@ -1,5 +1,7 @@
 """Gaps against fairlearn's."""
 
+from functools import partial
+
 import fairlearn.metrics as fairlearn
 import numpy as np
 import pandas as pd
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score
 
 from fairproj import FairProjClassifier, metrics
 from fairproj.constraints import RATES, STATISTICS, statistic_names
@@ -40,6 +42,7 @@ PAIRS = {
     metrics.false_positive_rate_difference: frame_difference(fairlearn.false_positive_rate),
     metrics.accuracy_difference: frame_difference(accuracy_score),
     metrics.selection_ratio_shortfall: ratio_shortfall,
+    metrics.predictive_parity_difference: frame_difference(precision_score),
 }
 BY_NAME = {
     "demographic_parity": metrics.demographic_parity_difference,
@@ -48,12 +51,15 @@ BY_NAME = {
     "equalized_odds": metrics.equalized_odds_difference,
     "accuracy_parity": metrics.accuracy_difference,
     "selection_ratio": metrics.selection_ratio_shortfall,
+    "predictive_parity": metrics.predictive_parity_difference,
 }
 FAIRLEARN_RATES = {
     "selection_rate": fairlearn.selection_rate,
     "true_positive_rate": fairlearn.true_positive_rate,
     "false_positive_rate": fairlearn.false_positive_rate,
     "accuracy": accuracy_score,
+    "precision": partial(precision_score, zero_division=np.nan),
+    "false_negative_rate": fairlearn.false_negative_rate,
 }
 LABELS = {"numbers": [0, 1], "signs": [-1, 1], "text": ["no", "yes"], "booleans": [False, True]}
 
@@ -101,7 +107,8 @@ def test_rates_of_groups_are_fairlearns(n_groups, weighted, kind):
         assert list(rates.index) == [str(g) for g in frame.index]
         expected = frame[list(RATES)].to_numpy(dtype=float, copy=True)
         if not empty[rows].any():
-            expected[0, list(RATES).index("true_positive_rate")] = np.nan
+            for name in ("true_positive_rate", "false_negative_rate"):
+                expected[0, list(RATES).index(name)] = np.nan
         np.testing.assert_allclose(rates[list(RATES)].to_numpy(), expected, atol=1e-12)
         assert rates["count"].tolist() == np.bincount(group).tolist()
 

@@ -456,7 +456,7 @@ def test_names_and_landmarks(visit, content):
     page = visit(content)
     unnamed = "svg:not([aria-hidden] *, svg svg, [aria-hidden='true'], [aria-label])"
     assert page.locator(unnamed).count() == 0
-    assert page.locator("svg[aria-label]").count() == 4 + 1 + 1 + 4 + 2
+    assert page.locator("svg[aria-label]").count() == 6 + 1 + 1 + 4 + 2
     assert page.locator("html").get_attribute("lang") == "en"
     assert page.locator("main").count() == page.locator("h1").count() == 1
     assert page.locator("table:not(:has(> caption))").count() == 0
@@ -511,7 +511,7 @@ def test_two_hundred_groups(visit):
     page = visit(found, width=390)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert "the first 20 of 200 groups" in page.locator(test_id("rates")).inner_text()
-    assert page.locator(f"{test_id('rate-chart')} .dot").count() == 4 * 20
+    assert page.locator(f"{test_id('rate-chart')} .dot").count() == 6 * 20
     assert len(cells(page, "rates-table")) == 800
 
 

@@ -47,8 +47,11 @@ __all__ = [
 ]
 
 Kind = Literal["difference", "ratio"]
+Event = Literal["all", "positive", "negative", "selected"]
+Outcome = Literal["positive", "negative", "correct"]
 
 _LABELS = {"all": [0, 1], "positive": [1], "negative": [0]}  # columns of CellCounts
+_EVENTS, _OUTCOMES = (*_LABELS, "selected"), ("positive", "negative", "correct")
 _OTHER_COLUMNS = ("count", "rows")  # of tables that have a column for each rate
 
 
@@ -59,18 +62,21 @@ class Rate:
     Parameters
     ----------
     name : str
-    event : {"all", "positive", "negative"}
-        The rows it is taken over: all, or those with the positive or the negative label.
-    outcome : {"positive", "correct"}
-        What is counted: positive predictions, or correct ones.
+    event : {"all", "positive", "negative", "selected"}
+        The rows it is taken over: all, those with the positive or the negative label, or those that
+        are predicted positive. A rate over the latter can be reported, but not constrained.
+    outcome : {"positive", "negative", "correct"}
+        What is counted: positive predictions, negative ones, or correct ones. Of the rows that are
+        predicted positive, the correct ones.
     """
 
     name: str
-    event: Literal["all", "positive", "negative"] = "all"
-    outcome: Literal["positive", "correct"] = "positive"
+    event: Event = "all"
+    outcome: Outcome = "positive"
 
     def __post_init__(self) -> None:
-        for value, known in ((self.event, _LABELS), (self.outcome, ("positive", "correct"))):
+        outcomes = ("correct",) if self.event == "selected" else _OUTCOMES
+        for value, known in ((self.event, _EVENTS), (self.outcome, outcomes)):
             if value not in known:
                 raise ValueError(
                     f"{value!r} is unknown in the rate {self.name!r}; use one of "
@@ -84,8 +90,14 @@ class Rate:
 
     def counts(self, counts: CellCounts) -> tuple[Array, Array]:
         """The weight that is counted and the weight of the event, for each group."""
+        if self.event == "selected":
+            return counts.predicted[:, 1], counts.predicted.sum(axis=1)
         columns = _LABELS[self.event]
-        counted = counts.predicted if self.outcome == "positive" else counts.correct
+        counted = {
+            "positive": counts.predicted,
+            "negative": counts.size - counts.predicted,
+            "correct": counts.correct,
+        }[self.outcome]
         return counted[:, columns].sum(axis=1), counts.size[:, columns].sum(axis=1)
 
     def values(self, counts: CellCounts) -> Array:
@@ -94,8 +106,31 @@ class Rate:
         rates: Array = np.full(len(rows), np.nan)
         return np.divide(hits, rows, out=rates, where=rows > 0)
 
+    @property
+    def statement(self) -> tuple[str, str]:
+        """Equal for rates of which one determines the other, being equal to it or 1 minus it.
+
+        Among rows of one label, a prediction is correct if it is positive, or if it is negative.
+        """
+        correct = self.outcome == "correct" and self.event in ("all", "selected")
+        return self.event, "correct" if correct else "positive"
+
+    @property
+    def constrainable(self) -> bool:
+        """Whether the rows it is taken over do not depend on the predictions."""
+        return self.event != "selected"
+
+    def check_constrainable(self) -> None:
+        if not self.constrainable:
+            raise ValueError(
+                f"the {self.words} is taken over the rows predicted positive, so it can be "
+                "reported, but not constrained; constrain one of "
+                f"{listing(statistic_names(constraints=True), 20)}"
+            )
+
     def inside(self, cells: Cells) -> NDArray[np.bool_]:
         """Which cells belong to the event."""
+        self.check_constrainable()
         if self.event == "all":
             return np.ones(len(cells), dtype=bool)
         return cells.positive if self.event == "positive" else ~cells.positive
@@ -104,7 +139,8 @@ class Rate:
         """+1 for cells whose correct predictions raise the rate, -1 where they lower it."""
         if self.outcome == "correct":
             return np.ones(len(cells))
-        return np.where(cells.positive, 1.0, -1.0)
+        positive = np.where(cells.positive, 1.0, -1.0)
+        return positive if self.outcome == "positive" else -positive
 
 
 @dataclass(frozen=True)
@@ -176,7 +212,12 @@ class Statistic:
     @property
     def by_label(self) -> bool:
         """Whether every rate is taken among rows of one label."""
-        return all(rate.event != "all" for rate in self.rates)
+        return all(rate.event in ("positive", "negative") for rate in self.rates)
+
+    @property
+    def constrainable(self) -> bool:
+        """Whether a constraint can be built on it, or it can be reported only."""
+        return all(rate.constrainable for rate in self.rates)
 
     @property
     def constraint(self) -> Constraint:
@@ -201,6 +242,8 @@ RATES: dict[str, Rate] = {
         Rate("true_positive_rate", "positive"),
         Rate("false_positive_rate", "negative"),
         Rate("accuracy", outcome="correct"),
+        Rate("precision", "selected", "correct"),
+        Rate("false_negative_rate", "positive", "negative"),
     )
 }
 
@@ -216,7 +259,7 @@ STATISTICS: dict[str, Statistic] = {
             "equal_opportunity",
             (RATES["true_positive_rate"],),
             "gap of the true positive rates (equal opportunity)",
-            ("true_positive_rate_parity",),
+            ("true_positive_rate_parity", "false_negative_rate_parity"),
         ),
         Statistic(
             "false_positive_rate_parity",
@@ -239,6 +282,11 @@ STATISTICS: dict[str, Statistic] = {
             (RATES["selection_rate"],),
             "shortfall of the selection ratio from 1 (four-fifths rule)",
             kind="ratio",
+        ),
+        Statistic(
+            "predictive_parity",
+            (RATES["precision"],),
+            "gap of the precisions (predictive parity)",
         ),
     )
 }
@@ -290,9 +338,10 @@ def _check_rates(statistic: Statistic) -> None:
             )
 
 
-def statistic_names() -> list[str]:
-    """Every accepted name, aliases included."""
-    return [name for one in STATISTICS.values() for name in (one.name, *one.aliases)]
+def statistic_names(*, constraints: bool = False) -> list[str]:
+    """Every accepted name, aliases included; of those that can be constrained, if wanted."""
+    known = [one for one in STATISTICS.values() if one.constrainable or not constraints]
+    return [name for one in known for name in (one.name, *one.aliases)]
 
 
 def find_statistic(name: Any, what: str = "statistic") -> Statistic:
@@ -303,7 +352,8 @@ def find_statistic(name: Any, what: str = "statistic") -> Statistic:
     for statistic in STATISTICS.values():
         if isinstance(name, str) and name in (statistic.name, *statistic.aliases):
             return statistic
-    raise ValueError(f"{what}={name!r} is unknown; use one of {listing(statistic_names(), 20)}")
+    names = statistic_names(constraints=what == "constraints")
+    raise ValueError(f"{what}={name!r} is unknown; use one of {listing(names, 20)}")
 
 
 class Constraint(ABC):
@@ -326,8 +376,8 @@ class Constraint(ABC):
         """The rates of predictions that must be alike, for `FairBoostClassifier`."""
         raise ValueError(
             "FairBoostClassifier compares the groups' rates of predictions, and "
-            f"{type(self).__name__} names none; use one of {listing(statistic_names(), 20)}, or "
-            "FairProjClassifier"
+            f"{type(self).__name__} names none; use one of "
+            f"{listing(statistic_names(constraints=True), 20)}, or FairProjClassifier"
         )
 
 
@@ -342,8 +392,10 @@ class _OneRate(Constraint):
         rate = RATES.get(self.rate) if isinstance(self.rate, str) else self.rate
         if not isinstance(rate, Rate):
             raise ValueError(
-                f"rate={self.rate!r} is unknown; use one of {listing(list(RATES))}, or a Rate"
+                f"rate={self.rate!r} is unknown; use one of "
+                f"{listing([name for name, one in RATES.items() if one.constrainable])}, or a Rate"
             )
+        rate.check_constrainable()
         object.__setattr__(self, "rate", rate)  # frozen, but a name becomes what it names
 
     def needed(self, cells: Cells) -> NDArray[np.bool_]:
@@ -546,9 +598,10 @@ def _named(constraint: Any) -> Constraint:
     if isinstance(constraint, Constraint):
         return constraint
     try:
-        return find_statistic(constraint, "constraints").constraint
+        statistic = find_statistic(constraint, "constraints")
     except ValueError as error:
         raise ValueError(f"{error}, a Constraint object, or None for no constraint") from None
+    return statistic.constraint
 
 
 def _requirements_of(constraints: Any) -> tuple[Requirement, ...]:
@@ -559,7 +612,8 @@ def _requirements_of(constraints: Any) -> tuple[Requirement, ...]:
     if not isinstance(constraint, Constraint):
         raise ValueError(
             "FairBoostClassifier needs a constraint by name or object, or a list of them, got "
-            f"{type(constraint).__name__}; use one of {listing(statistic_names(), 20)}"
+            f"{type(constraint).__name__}; use one of "
+            f"{listing(statistic_names(constraints=True), 20)}"
         )
     return constraint.requirements()
 

@@ -46,6 +46,7 @@ __all__ = [
     "gap_difference",
     "group_rates",
     "make_gap_scorer",
+    "predictive_parity_difference",
     "selection_ratio_scorer",
     "selection_ratio_shortfall",
 ]
@@ -76,8 +77,8 @@ def group_rates(
     Returns
     -------
     DataFrame
-        Columns ``count``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate`` and
-        ``accuracy``; a rate over no rows is NaN.
+        Columns ``count``, ``selection_rate``, ``true_positive_rate``, ``false_positive_rate``,
+        ``accuracy``, ``precision`` and ``false_negative_rate``; a rate over no rows is NaN.
     """
     counts, groups = cell_counts(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     rows = np.bincount(groups.codes, minlength=len(groups.values))
@@ -240,6 +241,11 @@ selection_ratio_shortfall = _difference(
     "selection_ratio_shortfall",
     "selection_ratio",
     "1 minus the ratio of the smallest to the largest selection rate; 1 if nobody is selected.",
+)
+predictive_parity_difference = _difference(
+    "predictive_parity_difference",
+    "predictive_parity",
+    "Gap of the precisions, P(positive | positive prediction, group).",
 )
 
 # For GridSearchCV and friends, with set_score_request(sensitive_features=True).

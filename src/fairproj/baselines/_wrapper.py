@@ -128,7 +128,7 @@ def find_supported(
     """The statistic of that name, where the method supports it."""
     names = [
         name
-        for name in statistic_names()
+        for name in statistic_names(constraints=True)
         if find_statistic(name).kind == "difference" and supports(find_statistic(name))
     ]
     if not isinstance(constraints, str) or constraints not in names:

@@ -54,8 +54,8 @@ def _moments_of_array(constraints: Any, n_rows: int) -> Moments:
         features = np.asarray(constraints, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
-            f"constraints must be a name ({listing(statistic_names(), 20)}), a Constraint object, "
-            f"an array or None, got {type(constraints).__name__}"
+            f"constraints must be a name ({listing(statistic_names(constraints=True), 20)}), a "
+            f"Constraint object, an array or None, got {type(constraints).__name__}"
         ) from None
     if features.ndim == 0:
         raise ValueError(

@@ -88,12 +88,24 @@ def check_statistic(name: Any) -> Any:
         ) from None
 
 
-def statistic_option(help_text: str, group: str | None = None) -> Any:
-    """An option that takes every name of the registry."""
+def check_constraint(name: Any) -> Any:
+    """The same of statistics that can be constrained."""
+    names = check_statistic(name)
+    for one in names if isinstance(names, list) else [names]:
+        if one is not None and not find_statistic(one).constrainable:
+            raise typer.BadParameter(
+                f"{one!r} can be reported, but not constrained; use one of "
+                f"{', '.join(statistic_names(constraints=True))}"
+            )
+    return names
+
+
+def statistic_option(help_text: str, group: str | None = None, *, constraint: bool = False) -> Any:
+    """An option that takes every name of the registry, or of what can be constrained."""
     return typer.Option(
-        help=f"{help_text} One of {', '.join(statistic_names())}.",
+        help=f"{help_text} One of {', '.join(statistic_names(constraints=constraint))}.",
         metavar="NAME",
-        callback=check_statistic,
+        callback=check_constraint if constraint else check_statistic,
         rich_help_panel=group,
     )
 

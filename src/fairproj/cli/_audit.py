@@ -9,10 +9,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fairproj.cli._app import AsJson, command_line, report_errors, statistic_option
+from fairproj.cli._app import AsJson, Force, command_line, report_errors, statistic_option
+from fairproj.cli._by import ByColumn, CountsBy, by_content, show_by
 from fairproj.cli._choice import Choice, unseen_rows
 from fairproj.cli._console import print_json, print_line
-from fairproj.cli._files import Trust, check_order, feature_names, names_data, open_model
+from fairproj.cli._files import (
+    Trust,
+    check_order,
+    check_outputs,
+    feature_names,
+    names_data,
+    open_model,
+)
 from fairproj.cli._model_rows import (
     ModelRows,
     model_positive,
@@ -32,8 +40,12 @@ from fairproj.cli._rows import (
 from fairproj.cli._show import exit_code, show_audit
 from fairproj.cli._streams import check_names, checksum, find_keys
 from fairproj.cli._tally import Tally
+from fairproj.inference import GapsBy
+from fairproj.io.atomic import atomic_path
+from fairproj.io.figures import matplotlib
 from fairproj.io.tables import DataFiles
-from fairproj.report import Source
+from fairproj.report import Source, how_intervals_hold
+from fairproj.report.plots import gaps_by_size, plot_gaps_by
 
 _DEFAULT_METRIC = "equal_opportunity"
 
@@ -66,7 +78,27 @@ Predictions = Annotated[
     typer.Option(help="The column with the predictions of any model.", rich_help_panel=DATA_GROUP),
 ]
 MaxGap = Annotated[float | None, typer.Option(help="The largest gap allowed.", min=0, max=1)]
-Confidence = Annotated[float, typer.Option(help="Confidence of each interval.")]
+Confidence = Annotated[
+    float, typer.Option(help="Confidence of each interval, or of all with --simultaneous.")
+]
+Simultaneous = Annotated[
+    bool,
+    typer.Option(
+        "--simultaneous",
+        help="Make all intervals hold together with that confidence; each is then wider.",
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN[:PERIOD]",
+        help="Also show the gap for every value of a column, such as a region or a date. Dates go "
+        "by month; add :day, :month, :quarter or :year for another period.",
+    ),
+]
+Plot = Annotated[
+    Path | None, typer.Option(help="A .svg, .png or .pdf file to draw the gaps of --by in.")
+]
 Metric = Annotated[
     str | None,
     statistic_option(
@@ -85,7 +117,11 @@ def audit(
     metric: Metric = None,
     max_gap: MaxGap = None,
     confidence: Confidence = 0.95,
+    simultaneous: Simultaneous = False,
+    by: By = None,
+    plot: Plot = None,
     trust: Trust = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure rates by group and gaps between groups.
@@ -100,16 +136,59 @@ def audit(
     With --max-gap, the exit code is 0 if the gap is within it, 3 if it is above, and 4 if there are
     too few rows to tell. In the file that a model was trained from, only the rows held out from
     training are used.
+
+    Month by month: fairproj audit model.fairproj new.csv --by date --max-gap 0.05 --plot gaps.png
+
+    A month raises an alarm, and the exit code is 3, if its gap is above --max-gap at a confidence
+    that takes into account how many months there are.
     """
-    audited = read_audited(files, predictions, label, sensitive, positive, metric, trust)
+    _check_plot(plot, by, files, force=force)
+    audited = read_audited(files, predictions, label, sensitive, positive, metric, trust, by)
     source = audited.source(command_line())
-    content = audited.summarize(max_gap, confidence, source, verbose=not as_json)
+    content = audited.summarize(
+        max_gap, confidence, source, simultaneous=simultaneous, verbose=not as_json
+    )
+    gaps = audited.gaps_by(content)
+    if gaps is not None and plot is not None:
+        _draw(gaps, audited, plot)
+    _show(content, gaps, audited, as_json=as_json)
+    if plot is not None and not as_json:
+        print_line(f"Written: {plot}")
+    raise typer.Exit(0 if max_gap is None else exit_code(content, gaps))
+
+
+def _check_plot(plot: Path | None, by: str | None, inputs: list[Path], *, force: bool) -> None:
+    if plot is None:
+        return
+    if by is None:
+        raise ValueError("--plot draws the gaps of --by; add --by COLUMN")
+    if plot.suffix.lower() not in (".svg", ".png", ".pdf"):
+        raise ValueError(f"{plot} has an unknown suffix; name a .svg, .png or .pdf file")
+    check_outputs([plot], force=force, inputs=inputs)
+
+
+def _show(content: dict[str, Any], gaps: GapsBy | None, audited: Audited, *, as_json: bool) -> None:
+    column = audited.by
     if as_json:
-        print_json(content)
-    else:
-        show_audit(content)
-        print_line(content["caveats"][0])
-    raise typer.Exit(0 if max_gap is None else exit_code(content))
+        by = {} if gaps is None or column is None else {"by": by_content(gaps, column)}
+        print_json({**content, **by})
+        return
+    show_audit(content)
+    print_line(content["caveats"][0])
+    print_line(how_intervals_hold(content))
+    if gaps is not None and column is not None:
+        print_line()
+        show_by(gaps, column)
+
+
+def _draw(gaps: GapsBy, audited: Audited, path: Path) -> None:
+    size = gaps_by_size(gaps)
+    figure = matplotlib().figure.Figure(figsize=size, layout="constrained")
+    ax = plot_gaps_by(gaps, ax=figure.subplots())
+    assert audited.by is not None
+    ax.set_xlabel(audited.by.name)
+    with atomic_path(path) as partial:
+        figure.savefig(partial, format=path.suffix[1:].lower(), dpi=150)
 
 
 @dataclass(frozen=True)
@@ -131,6 +210,8 @@ class Audited:
         The counts of the predictions, where there is no model.
     metric : str
     record : TrainingRecord or None
+    counted_by : CountsBy or None
+        The counts of the predictions by the values of a column.
     as_trained : bool
         Whether the gap, the groups and the label are those the model was trained for. Only then
         do its target and its search apply.
@@ -145,6 +226,12 @@ class Audited:
     counted: Tally | None = None
     record: TrainingRecord | None = None
     as_trained: bool = False
+    counted_by: CountsBy | None = None
+
+    @property
+    def by(self) -> ByColumn | None:
+        """The column whose values divide the rows."""
+        return None if self.counted_by is None else self.counted_by.column
 
     @property
     def target(self) -> float | None:
@@ -172,6 +259,7 @@ class Audited:
         source: Source,
         frontier: dict[str, Any] | None = None,
         *,
+        simultaneous: bool = False,
         verbose: bool = False,
     ) -> dict[str, Any]:
         """The content of a report; by default against the target of training."""
@@ -180,14 +268,19 @@ class Audited:
             "max_gap": self.target if max_gap is None else max_gap,
             "other_targets": self.other_targets if max_gap is None else {},
             "confidence": confidence,
+            "simultaneous": simultaneous,
             "frontier": frontier,
             "source": source,
         }
         tally = self.counted
         if self.model is not None:
-            tally = self.model.count(self.choice, verbose=verbose)
+            tally = self.model.count(self.choice, by=self.counted_by, verbose=verbose)
         assert tally is not None
         return summarize_tally(tally, self.model and self.model.model, self.positive, options)
+
+    def gaps_by(self, content: dict[str, Any]) -> GapsBy | None:
+        """The gap for each value of the column, once the rows were counted by `summarize`."""
+        return None if self.counted_by is None else self.counted_by.gaps(content)
 
 
 def read_audited(
@@ -198,23 +291,27 @@ def read_audited(
     positive: str | None,
     metric: str | None,
     trust: list[str] | None,
+    by: str | None = None,
 ) -> Audited:
     """Read what the options of audit and report name."""
     if predictions is None:
-        return _read_model(files, label, sensitive, positive, metric, trust)
+        return _read_model(files, label, sensitive, positive, metric, trust, by)
     if not files or not all(map(names_data, files)) or label is None or not sensitive:
         raise ValueError(
             "with --predictions, give data files, --label and --sensitive, and no model"
         )
     data = DataFiles.from_paths(files)
-    return _read_predictions(data, predictions, Task(label, sensitive, positive), metric)
+    return _read_predictions(data, predictions, Task(label, sensitive, positive), metric, by)
 
 
-def _read_predictions(data: DataFiles, column: str, task: Task, metric: str | None) -> Audited:
+def _read_predictions(
+    data: DataFiles, column: str, task: Task, metric: str | None, by: str | None
+) -> Audited:
     if column in (task.label, *task.sensitive):
         raise ValueError(f"{column!r} cannot be both the predictions and something else")
     check_names(data, task, [column])
-    keys = find_keys(data, task, more=[column])
+    by_column = None if by is None else ByColumn.parse(by, data, task, [column])
+    keys = find_keys(data, task, more=[column], by=by_column)
     positive = keys.check(task)
     check_no_missing(data.name, {column: keys.missing(column)}, keys.n_rows)
     check_kinds(data.name, keys.kinds, [column], "or give another column")
@@ -228,14 +325,24 @@ def _read_predictions(data: DataFiles, column: str, task: Task, metric: str | No
     table = keys.table([task.label, column])
     groups = keys.coder(task).groups
     tally = Tally(groups)
-    tally.count(
-        groups.codes,
-        table[task.label] == positive,
-        table[column].map(meaning) == positive,
-        list(keys.rows.values()),
+    actual, predicted = table[task.label] == positive, table[column].map(meaning) == positive
+    rows = list(keys.rows.values())
+    tally.count(groups.codes, actual, predicted, rows)
+    counted_by = None
+    if by_column is not None:
+        counted_by = CountsBy(by_column, groups)
+        values = keys.values(by_column.name)
+        places = np.array([values.index(row[-1]) for row in keys.rows])
+        counted_by.add(values, places, groups.codes, actual, predicted, rows)
+    return Audited(
+        None,
+        data,
+        checksum(data),
+        positive,
+        metric or _DEFAULT_METRIC,
+        counted=tally,
+        counted_by=counted_by,
     )
-    metric = metric or _DEFAULT_METRIC
-    return Audited(None, data, checksum(data), positive, metric, counted=tally)
 
 
 def _read_model(
@@ -245,6 +352,7 @@ def _read_model(
     positive: str | None,
     metric: str | None,
     trust: list[str] | None,
+    by: str | None,
 ) -> Audited:
     if len(files) < 2:
         raise ValueError("give a model file and a data file, or a data file with --predictions")
@@ -264,6 +372,10 @@ def _read_model(
     rows = ModelRows.open(model, feature_names(model, files[0]), data, task, positive)
     sha256 = checksum(data)
     audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC)
+    if by is not None:
+        column = ByColumn.parse(by, data, task, [])
+        counted_by = CountsBy(column, rows.coder.groups)
+        audited = replace(audited, counted_by=counted_by)
     if record is None:
         return audited
     return replace(

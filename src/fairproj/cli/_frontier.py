@@ -33,7 +33,7 @@ def frontier(
         typer.Option("--output", "-o", help="A .png or .svg figure, or a .csv of all fits."),
     ] = None,
     metric: Annotated[
-        str, statistic_option("The gap to constrain and to measure.")
+        str, statistic_option("The gap to constrain and to measure.", constraint=True)
     ] = "equal_opportunity",
     values: Annotated[
         str,

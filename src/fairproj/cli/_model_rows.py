@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fairproj.cli._by import CountsBy
 from fairproj.cli._choice import Choice
 from fairproj.cli._console import row_bar
 from fairproj.cli._files import feature_types
@@ -95,8 +96,8 @@ class ModelRows:
             found,
         )
 
-    def count(self, choice: Choice, *, verbose: bool = False) -> Tally:
-        """Predict the chosen rows and count them."""
+    def count(self, choice: Choice, *, by: CountsBy | None = None, verbose: bool = False) -> Tally:
+        """Predict the chosen rows and count them, also by the values of a column."""
         plain = getattr(self.model, "baseline_", None)
         tally = Tally(self.coder.groups, with_plain=plain is not None)
         labels = self.coder.labels
@@ -104,12 +105,15 @@ class ModelRows:
         chooser = choice.begin()
         unknown = _UnknownColumns(self.model)
         with row_bar("auditing", self.n_rows, show=verbose) as advance:
-            for n_rows, chunk, matrix in prefetch(self._encoded(choice, chooser, unknown)):
+            for n_rows, chunk, matrix in prefetch(self._encoded(choice, chooser, unknown, by)):
                 if matrix is not None:
                     codes = self.coder.group_codes(chunk)
                     actual = is_positive[self.coder.label_codes(chunk)]
                     compared = plain and self._predict(plain, matrix)
-                    tally.add(codes, actual, self._predict(self.model, matrix), compared)
+                    predicted = self._predict(self.model, matrix)
+                    tally.add(codes, actual, predicted, compared)
+                    if by is not None:
+                        by.add_chunk(chunk, codes, actual, predicted[0])
                 advance(n_rows)
         unknown.warn()
         choice.check(chooser.finish())
@@ -124,13 +128,16 @@ class ModelRows:
         return labels == self.positive, probabilities[:, at]
 
     def _encoded(
-        self, choice: Choice, chooser: Any, unknown: _UnknownColumns
+        self, choice: Choice, chooser: Any, unknown: _UnknownColumns, by: CountsBy | None
     ) -> Iterator[tuple[int, pa.Table, Any]]:
         """The number of rows of each chunk, its chosen rows, and their matrix."""
         keys = [self.task.label, *self.task.sensitive, *choice.columns]
         columns = list(dict.fromkeys([*self.features, *keys]))
         typed = self.model.encoding_ is not None
         types = {**choice.types, **self.types}
+        if by is not None:  # of a CSV file the text, since dates are found from all rows
+            columns = list(dict.fromkeys([*columns, by.column.name]))
+            types.setdefault(by.column.name, pa.string())
         for chunk in feature_chunks(self.data, columns, types, typed=typed):
             if typed:
                 check_kinds(

@@ -19,6 +19,7 @@ from fairproj.cli._audit import (
     OptionalLabel,
     OptionalSensitive,
     Predictions,
+    Simultaneous,
     read_all_rows,
     read_audited,
 )
@@ -62,6 +63,7 @@ def report(
     metric: Metric = None,
     max_gap: MaxGap = None,
     confidence: Confidence = 0.95,
+    simultaneous: Simultaneous = False,
     frontier: Annotated[
         bool,
         typer.Option(
@@ -91,7 +93,14 @@ def report(
     points = _search_points(audited)
     if frontier:
         points = _fit_frontier(audited, jobs, verbose=not as_json)
-    content = audited.summarize(max_gap, confidence, _source(audited), points, verbose=not as_json)
+    content = audited.summarize(
+        max_gap,
+        confidence,
+        _source(audited),
+        points,
+        simultaneous=simultaneous,
+        verbose=not as_json,
+    )
     for path in output:
         write_report(content, path)
     if card is not None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from fairproj.cli._console import print_line, show_table
+from fairproj.inference import GapsBy
+from fairproj.report import interval_name
 
 NOT_MET, UNDECIDED, NOT_USEFUL = 3, 4, 5
 
 
 def show_audit(content: dict[str, Any]) -> None:
     """Print rates, gaps and the summary."""
-    interval = f"{100 * content['confidence']:g} % interval"
+    data, interval = content["data"], interval_name(content)
+    print_line(f"{data['rows']:,} rows. Positive label: {data['positive_label']}.")
+    print_line()
     show_table(
         "Rates by group",
         ["rate", "group", "rows", "value", interval],
@@ -66,6 +70,9 @@ def _with_interval(row: dict[str, Any]) -> list[str]:
     return [_number(row["estimate"]), f"{row['low']:.3f} to {row['high']:.3f}"]
 
 
-def exit_code(content: dict[str, Any]) -> int:
+def exit_code(content: dict[str, Any], by: GapsBy | None = None) -> int:
+    """That of the verdict about all rows, or of an alarm in a part of them."""
+    if by is not None and by.alarms:
+        return NOT_MET
     codes = {"not met": NOT_MET, "undecided": UNDECIDED, "not useful": NOT_USEFUL}
     return codes.get(content["verdict"], 0)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
+from fairproj.cli._by import ByColumn, check_number
 from fairproj.cli._console import busy
 from fairproj.cli._rows import Task, check_kinds, check_no_missing, check_task, positive_label
 from fairproj.io.cell_codes import CellCoder
@@ -102,17 +103,23 @@ def check_names(data: DataFiles, task: Task, others: Sequence[str]) -> None:
 
 
 def find_keys(
-    data: DataFiles, task: Task, types: ColumnTypes | None = None, more: Sequence[str] = ()
+    data: DataFiles,
+    task: Task,
+    types: ColumnTypes | None = None,
+    more: Sequence[str] = (),
+    by: ByColumn | None = None,
 ) -> Keys:
     """Read the label and the sensitive columns of a task, and perhaps more columns like them.
 
     ``types`` are those of the features of a model; columns without one have their own types, which
-    are inferred from all rows of a CSV file.
+    are inferred from all rows of a CSV file. Rows are also counted by the column ``by``.
     """
     columns = list(dict.fromkeys([task.label, *task.sensitive, *more]))
+    if by is not None:
+        columns.append(by.name)
     known = {name: kind for name, kind in (types or {}).items() if name in columns}
     texts = [name for name in columns if name not in known]
-    found = _KeyFinder(columns, texts)
+    found = _KeyFinder(columns, texts, by)
     with busy("reading labels and groups", data.n_bytes):
         for file in data.files:
             found.read(file, known)
@@ -124,8 +131,8 @@ def find_keys(
 class _KeyFinder:
     """Collects combinations of values; of a CSV file the text, since types depend on all rows."""
 
-    def __init__(self, columns: list[str], texts: list[str]) -> None:
-        self.columns = columns
+    def __init__(self, columns: list[str], texts: list[str], by: ByColumn | None) -> None:
+        self.columns, self._by = columns, by
         self.rows: dict[tuple[Any, ...], int] = {}  # keys begin with whether it is text
         self.kinds: dict[str, str] = {}
         self._texts = texts
@@ -133,11 +140,21 @@ class _KeyFinder:
     def read(self, file: DataFile, known: ColumnTypes) -> None:
         is_csv = file.kind == "csv"
         for chunk in file.chunks(self.columns, known, self._texts if is_csv else ()):
+            if self._by is not None:
+                chunk = self._by.replace(chunk)
             self.kinds |= column_kinds(chunk)
             with translate_errors(file.path):
                 self._add(chunk, is_csv)
-            if len(self.rows) > MOST_VALUES:
+            if len(self.rows) > MOST_VALUES * self._count_by():
                 self._refuse(file)
+
+    def _count_by(self) -> int:
+        """The number of values that rows are counted by besides."""
+        if self._by is None:
+            return 1
+        n_values = len({row[-1] for row in self.rows})
+        check_number(self._by, n_values)
+        return n_values
 
     def _add(self, chunk: pa.Table, is_csv: bool) -> None:
         for at, name in enumerate(chunk.column_names):
@@ -165,7 +182,7 @@ class _KeyFinder:
         lists = [list(values) for values in zip(*self.rows, strict=True)]
         if any(lists[0]):
             for at, name in enumerate(self.columns, start=1):
-                if name in self._texts:
+                if name in self._texts and not (self._by and name == self._by.name):
                     inferred, lists[at] = _infer(lists[at], lists[0])
                     types[name], self.kinds[name] = inferred, kind_of(inferred)
         rows: dict[tuple[Any, ...], int] = {}

@@ -93,6 +93,7 @@ def train(
             "The rates that must be alike across groups; by default equal_opportunity. May be "
             "repeated.",
             _GOAL,
+            constraint=True,
         ),
     ] = None,
     max_gap: Annotated[

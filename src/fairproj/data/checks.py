@@ -54,6 +54,14 @@ def listing(items: Sequence[Any] | NDArray[Any], most: int = 8) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
+def in_order(values: Sequence[Any]) -> list[Any]:
+    """Values in sort order; those of several types, which have none, sorted as texts."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=str)
+
+
 def _to_python(item: Any) -> Any:
     if isinstance(item, tuple):
         return tuple(_to_python(part) for part in item)

@@ -1,6 +1,7 @@
 """What held-out rows say about a classifier's rates and gaps, with exact intervals."""
 
+from fairproj.inference.by import GapsBy, gaps_by
 from fairproj.inference.intervals import exact_interval
 from fairproj.inference.report import FairnessReport, gap_upper_bound
 
-__all__ = ["FairnessReport", "exact_interval", "gap_upper_bound"]
+__all__ = ["FairnessReport", "GapsBy", "exact_interval", "gap_upper_bound", "gaps_by"]

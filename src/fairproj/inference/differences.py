@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from fairproj.data.types import Array
-from fairproj.inference.intervals import upper_limit
+from fairproj.inference.intervals import largest_over_pairs, upper_limit
 
 FINE = (96, 192)  # cells of the rate p_b and blocks of the counts of a
 COARSE = (8, 24)  # often enough to tell that a pair does not matter
@@ -98,6 +98,12 @@ def largest_difference_low(hits: Array, rows: Array, confidence: float) -> float
     ranked = sorted((float(_rank(pair, z)), pair) for pair in pairs)
     tried = [pair for rank, pair in ranked[:TRIED] if rank < 0]  # else they bound nothing
     return max([0.0, *(-difference_bound(pair, confidence) for pair in tried)])
+
+
+def difference_range(low: Array, high: Array) -> tuple[float, float]:
+    """The least and the largest that max p - min p can be if low <= p <= high in all groups."""
+    least, largest = low[:, None] - high, high[:, None] - low
+    return max(0.0, largest_over_pairs(least)), largest_over_pairs(largest)
 
 
 def _ordered(hits: Array, rows: Array) -> list[Pair]:

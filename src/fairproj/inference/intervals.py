@@ -39,6 +39,11 @@ def upper_limit(hits: Any, n: Any, confidence: float) -> Array:
     return np.where(hits < n, limit, 1.0)
 
 
+def largest_over_pairs(values: Array) -> float:
+    """The largest entry of a square matrix with a row and a column for each group, a != b."""
+    return float(values[~np.eye(len(values), dtype=bool)].max())
+
+
 def check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1 - 1e-9:
         wanted = "confidence must lie between 0 and 1"

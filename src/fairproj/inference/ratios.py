@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairproj.data.types import Array
-from fairproj.inference.intervals import exact_interval, upper_limit
+from fairproj.inference.intervals import exact_interval, largest_over_pairs, upper_limit
 
 
 def shortfall_bound(hits: Array, rows: Array, confidence: float) -> float:
@@ -23,7 +23,7 @@ def shortfall_bound(hits: Array, rows: Array, confidence: float) -> float:
     """
     side = np.sqrt(confidence)
     low, high = 1 - upper_limit(rows - hits, rows, side), upper_limit(hits, rows, side)
-    return max(0.0, _largest_over_pairs(1 - low[:, None] / high))
+    return shortfall_range(low, high)[1]
 
 
 def shortfall_low(hits: Array, rows: Array, confidence: float) -> float:
@@ -32,10 +32,11 @@ def shortfall_low(hits: Array, rows: Array, confidence: float) -> float:
     The largest of 1 - (upper limit of p_a) / (lower limit of p_b) over all pairs, of intervals that
     hold together with that confidence (Sidak over the groups), since any pair may be the largest.
     """
-    low, high = exact_interval(hits, rows, confidence ** (1 / len(rows)))
+    return shortfall_range(*exact_interval(hits, rows, confidence ** (1 / len(rows))))[0]
+
+
+def shortfall_range(low: Array, high: Array) -> tuple[float, float]:
+    """The least and the largest that 1 - min p / max p can be if low <= p <= high in all groups."""
     ratio = np.divide(high[:, None], low, out=np.ones((len(low), len(low))), where=low > 0)
-    return max(0.0, _largest_over_pairs(1 - ratio))
-
-
-def _largest_over_pairs(values: Array) -> float:
-    return float(values[~np.eye(len(values), dtype=bool)].max())
+    least, largest = 1 - ratio, 1 - low[:, None] / high
+    return max(0.0, largest_over_pairs(least)), max(0.0, largest_over_pairs(largest))

@@ -30,13 +30,20 @@ from fairproj.constraints import (
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import MOST_GROUPS, check_groups, distinct_labels
 from fairproj.data.columns import split_sensitive_columns
-from fairproj.inference.differences import largest_difference_bound, largest_difference_low
+from fairproj.data.types import Array
+from fairproj.inference.differences import (
+    difference_range,
+    largest_difference_bound,
+    largest_difference_low,
+)
 from fairproj.inference.intervals import check_confidence, exact_interval
-from fairproj.inference.ratios import shortfall_bound, shortfall_low
+from fairproj.inference.ratios import shortfall_bound, shortfall_low, shortfall_range
+from fairproj.inference.simultaneous import Errors
 from fairproj.io.sources import find_source
 from fairproj.metrics import cell_counts
 
 FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
+ALL_EQUAL = "all equal"  # in place of the groups with the highest and the lowest rate
 
 
 @dataclass(frozen=True)
@@ -53,28 +60,40 @@ class FairnessReport:
     together. The interval of the selection ratio is made of exact limits of the groups' rates,
     which hold at any sample size too, but is wider than it need be.
 
+    A rate over some of the rows is judged given their number: the true positive rate given the
+    number of positive labels, the precision given the number of positive predictions. Such an
+    interval holds for every number, and therefore also on average.
+
+    Each interval holds with ``confidence`` by itself, so in a report with many of them some are
+    likely to be wrong. With ``simultaneous=True`` all of them hold together with that probability
+    and are wider; `fairproj.inference.simultaneous` derives the levels.
+
     All of this is for independent rows, each drawn like the others. Rows held out by group *and*
     label, as `fair_train_test_split` does, have the share of positive labels of the training rows.
-    That does not affect true and false positive rates. The intervals of selection rates and
-    accuracies treat the share as random; they are nearly right unless most rows are held out.
+    That does not affect true positive, false positive and false negative rates. The intervals of
+    selection rates, accuracies and precisions treat the share as random; they are nearly right
+    unless most rows are held out.
 
     Attributes
     ----------
     rates : DataFrame
         One row for each group and rate: ``group``, ``rate``, ``n`` (rows it is taken over),
-        ``hits``, ``estimate``, and the exact interval ``low``, ``high`` of that rate by itself.
+        ``hits``, ``estimate``, and the exact interval ``low``, ``high``.
     gaps : DataFrame
         One row for each gap: ``gap``, ``kind`` ("difference" or "ratio"), ``estimate``, ``low``,
-        ``high``, the groups ``highest`` and ``lowest``, and ``n_smallest``, the rows of the
-        smallest group it rests on. The gap of a ratio is its shortfall, 1 minus the ratio; printed,
-        the ratio itself is shown.
+        ``high``, the groups ``highest`` and ``lowest`` ("all equal" where there is no difference),
+        and ``n_smallest``, the rows of the smallest group it rests on. The gap of a ratio is its
+        shortfall, 1 minus the ratio; printed, the ratio itself is shown.
     confidence : float
-        Of every interval, each by itself.
+        Of every interval by itself, or of all intervals together.
+    simultaneous : bool
+        Whether it is that of all intervals together.
     """
 
     rates: pd.DataFrame
     gaps: pd.DataFrame
     confidence: float
+    simultaneous: bool = False
 
     @classmethod
     def from_estimator(
@@ -86,6 +105,7 @@ class FairnessReport:
         sensitive_features: Any = None,
         pos_label: Any = None,
         confidence: float = 0.95,
+        simultaneous: bool = False,
     ) -> FairnessReport:
         """Report on a fitted classifier's predictions.
 
@@ -101,7 +121,9 @@ class FairnessReport:
         pos_label : label, optional
             The positive label; by default the classifier's, or the larger in sort order.
         confidence : float, default=0.95
-            Of every interval by itself.
+            Of every interval by itself, or of all together.
+        simultaneous : bool, default=False
+            Whether all intervals hold together with that confidence.
 
         Returns
         -------
@@ -128,6 +150,7 @@ class FairnessReport:
             sensitive_features=sensitive_features,
             pos_label=positive_label(estimator) if pos_label is None else pos_label,
             confidence=confidence,
+            simultaneous=simultaneous,
         )
 
     @classmethod
@@ -140,6 +163,7 @@ class FairnessReport:
         sensitive_features: Any = None,
         pos_label: Any = None,
         confidence: float = 0.95,
+        simultaneous: bool = False,
     ) -> FairnessReport:
         """Report on a fitted classifier's predictions for any number of rows, read in parts.
 
@@ -159,7 +183,9 @@ class FairnessReport:
         pos_label : label, optional
             The positive label; by default the classifier's, or the larger in sort order.
         confidence : float, default=0.95
-            Of every interval by itself.
+            Of every interval by itself, or of all together.
+        simultaneous : bool, default=False
+            Whether all intervals hold together with that confidence.
 
         Returns
         -------
@@ -193,7 +219,9 @@ class FairnessReport:
                 counted.add(part.y, predict_labels(estimator, part.X, groups), groups)
         if pos_label is None:
             pos_label = positive_label(estimator)
-        return cls.from_counts(*counted.by_cell(pos_label), confidence=confidence)
+        return cls.from_counts(
+            *counted.by_cell(pos_label), confidence=confidence, simultaneous=simultaneous
+        )
 
     @classmethod
     def from_predictions(
@@ -204,6 +232,7 @@ class FairnessReport:
         sensitive_features: Any,
         pos_label: Any = None,
         confidence: float = 0.95,
+        simultaneous: bool = False,
     ) -> FairnessReport:
         """Report on the predictions of any model.
 
@@ -216,7 +245,9 @@ class FairnessReport:
         pos_label : label, optional
             The positive label; by default the larger in sort order.
         confidence : float, default=0.95
-            Of every interval by itself.
+            Of every interval by itself, or of all together.
+        simultaneous : bool, default=False
+            Whether all intervals hold together with that confidence.
 
         Returns
         -------
@@ -235,11 +266,18 @@ class FairnessReport:
         0.04 in [0.00, 0.33]
         """
         counts, groups = cell_counts(y_true, y_pred, sensitive_features, pos_label=pos_label)
-        return cls.from_counts(counts, groups.names, confidence=confidence)
+        return cls.from_counts(
+            counts, groups.names, confidence=confidence, simultaneous=simultaneous
+        )
 
     @classmethod
     def from_counts(
-        cls, counts: CellCounts, group_names: list[str], *, confidence: float = 0.95
+        cls,
+        counts: CellCounts,
+        group_names: list[str],
+        *,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
     ) -> FairnessReport:
         """Report on rows that were counted by group and label.
 
@@ -249,7 +287,9 @@ class FairnessReport:
             Numbers of rows; weights are refused.
         group_names : list of str
         confidence : float, default=0.95
-            Of every interval by itself.
+            Of every interval by itself, or of all together.
+        simultaneous : bool, default=False
+            Whether all intervals hold together with that confidence.
 
         Returns
         -------
@@ -261,15 +301,17 @@ class FairnessReport:
             raise ValueError(
                 f"sensitive_features holds one group only ({group_names[0]}); a gap needs two"
             )
-        rates = [_rate_rows(rate, counts, group_names, confidence) for rate in RATES.values()]
-        error = (1 - confidence) / 2
-        compared = {each for statistic in STATISTICS.values() for each in statistic.requirements}
-        highs = {each: _upper_bound(each, counts, 1 - error) for each in compared}
-        gaps = [
-            _gap_row(statistic, counts, group_names, error, highs)
-            for statistic in STATISTICS.values()
-        ]
-        return cls(pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence)
+        statistics = list(STATISTICS.values())
+        compared = {each for statistic in statistics for each in statistic.requirements}
+        errors = Errors.alone(confidence)
+        if simultaneous:
+            errors = Errors.joint(confidence, RATES.values(), compared, len(group_names))
+        rates = [_rate_rows(rate, counts, group_names, errors.rate) for rate in RATES.values()]
+        bounds = Bounds(counts, errors)
+        gaps = [gap_row(statistic, counts, group_names, bounds) for statistic in statistics]
+        return cls(
+            pd.concat(rates, ignore_index=True), pd.DataFrame(gaps), confidence, simultaneous
+        )
 
     @property
     def too_small(self) -> list[str]:
@@ -284,11 +326,11 @@ class FairnessReport:
             name: table.astype(object).where(table.notna(), None).to_dict("records")
             for name, table in tables.items()
         }
-        return {"confidence": self.confidence, **plain}
+        return {"confidence": self.confidence, "simultaneous": self.simultaneous, **plain}
 
     def _texts(self) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
         """Both tables as text, and what to keep in mind."""
-        wide = self.rates.assign(text=[_with_interval(row) for row in self.rates.itertuples()])
+        wide = self.rates.assign(text=[with_interval(row) for row in self.rates.itertuples()])
         rates = wide.pivot_table(
             index="group", columns="rate", values="text", aggfunc="first", sort=False
         )
@@ -303,9 +345,10 @@ class FairnessReport:
             },
             index=self.gaps["gap"].tolist(),
         )
+        how = "all together" if self.simultaneous else "each by itself"
         notes = [
-            f"Intervals hold with {100 * self.confidence:g} % confidence, each by itself, if the "
-            "rows are an independent sample that the model has not seen."
+            f"Intervals hold with {100 * self.confidence:g} % confidence, {how}, if the rows are "
+            "an independent sample that the model has not seen."
         ]
         if self.too_small:
             shown = ", ".join(self.too_small[:8])
@@ -369,7 +412,7 @@ def _columns_read(estimator: Any, with_groups: bool) -> list[Any] | None:
     return [*names, *groups]
 
 
-def _with_interval(row: Any) -> str:
+def with_interval(row: Any) -> str:
     if np.isnan(row.estimate):
         return "unknown"
     return f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}]"
@@ -378,7 +421,7 @@ def _with_interval(row: Any) -> str:
 def _gap_text(row: Any) -> str:
     """The gap; for a ratio the ratio itself, since that is what rules such as four fifths name."""
     if row.kind == "difference" or np.isnan(row.estimate):
-        return _with_interval(row)
+        return with_interval(row)
     return f"ratio {1 - row.estimate:.3f} [{1 - row.high:.3f}, {1 - row.low:.3f}]"
 
 
@@ -394,17 +437,19 @@ def gap_upper_bound(counts: CellCounts, statistic: str | Statistic, confidence: 
     _check_whole(counts)
     if isinstance(statistic, str):
         statistic = find_statistic(statistic)
-    return max(_upper_bound(each, counts, confidence) for each in statistic.requirements)
+    kind, seen = statistic.kind, [each.counts(counts) for each in statistic.rates]
+    return max(upper_bound(kind, hits, rows, confidence) for hits, rows in seen)
 
 
-def _upper_bound(requirement: Requirement, counts: CellCounts, confidence: float) -> float:
-    bound = largest_difference_bound if requirement.kind == "difference" else shortfall_bound
-    return bound(*requirement.rate.counts(counts), confidence)
+def upper_bound(kind: str, hits: Array, rows: Array, confidence: float) -> float:
+    """A number that the gap of one rate is at most, wrong with at most ``1 - confidence``."""
+    bound = largest_difference_bound if kind == "difference" else shortfall_bound
+    return bound(hits, rows, confidence)
 
 
-def _lower_bound(requirement: Requirement, counts: CellCounts, error: float) -> float:
-    hits, rows = requirement.rate.counts(counts)
-    if requirement.kind == "ratio":
+def lower_bound(kind: str, hits: Array, rows: Array, error: float) -> float:
+    """A number that the gap of one rate is at least, wrong with at most ``error``."""
+    if kind == "ratio":
         return shortfall_low(hits, rows, 1 - error)
     n_pairs = len(rows) * (len(rows) - 1)
     return largest_difference_low(hits, rows, 1 - error / n_pairs)
@@ -474,11 +519,9 @@ def find_sensitive_features(estimator: Any, X: Any, sensitive_features: Any) -> 
     return split_sensitive_columns(X, columns)[1]
 
 
-def _rate_rows(
-    rate: Rate, counts: CellCounts, groups: list[str], confidence: float
-) -> pd.DataFrame:
+def _rate_rows(rate: Rate, counts: CellCounts, groups: list[str], error: float) -> pd.DataFrame:
     hits, rows = rate.counts(counts)
-    low, high = exact_interval(hits, rows, confidence)
+    low, high = exact_interval(hits, rows, 1 - error)
     return pd.DataFrame(
         {
             "group": groups,
@@ -492,25 +535,66 @@ def _rate_rows(
     )
 
 
-def _gap_row(
-    statistic: Statistic,
-    counts: CellCounts,
-    groups: list[str],
-    error: float,
-    highs: dict[Requirement, float],
+class Bounds:
+    """The intervals of gaps, at given chances of error; see `fairproj.inference.simultaneous`."""
+
+    def __init__(self, counts: CellCounts, errors: Errors) -> None:
+        self._counts, self._errors = counts, errors
+        self._highs: dict[Requirement, float] = {}
+        self._joint: dict[Requirement, tuple[float, float]] = {}
+
+    def interval(self, statistic: Statistic) -> tuple[float, float]:
+        """Of the largest of one or more gaps; each end fails with half of the error."""
+        compared = statistic.requirements
+        if self._errors.together:
+            ends = [self._together(each) for each in compared]
+            return max(low for low, _ in ends), max(high for _, high in ends)
+        # The upper end is too small only if that of the truly largest gap is; any may be the lower.
+        error = self._errors.gap / 2 / len(compared)
+        return max(self._low(each, error) for each in compared), max(map(self._high, compared))
+
+    def _high(self, requirement: Requirement) -> float:
+        if requirement not in self._highs:
+            seen = requirement.rate.counts(self._counts)
+            bound = upper_bound(requirement.kind, *seen, 1 - self._errors.gap / 2)
+            self._highs[requirement] = bound
+        return self._highs[requirement]
+
+    def _low(self, requirement: Requirement, error: float) -> float:
+        return lower_bound(requirement.kind, *requirement.rate.counts(self._counts), error)
+
+    def _together(self, requirement: Requirement) -> tuple[float, float]:
+        if requirement not in self._joint:
+            self._joint[requirement] = self._find_together(requirement)
+        return self._joint[requirement]
+
+    def _find_together(self, requirement: Requirement) -> tuple[float, float]:
+        """The narrower of the gap's own bounds and of those that follow from the rates'."""
+        hits, rows = requirement.rate.counts(self._counts)
+        limits = exact_interval(hits, rows, 1 - self._errors.rate)
+        if requirement.kind == "ratio":
+            return shortfall_range(*limits)
+        low, high = difference_range(*limits)
+        own = self._low(requirement, self._errors.gap / 2)
+        return max(low, own), min(high, self._high(requirement))
+
+
+def gap_row(
+    statistic: Statistic, counts: CellCounts, groups: list[str], bounds: Bounds
 ) -> dict[str, Any]:
-    """The widest of one or more comparisons; ``low`` fails with a chance of at most ``error``."""
+    """The widest of one or more comparisons."""
     compared = statistic.requirements
     gap, highest, lowest = max(
         (_extremes(each, counts, groups) for each in compared),
         key=lambda extremes: np.nan_to_num(extremes[0], nan=np.inf),
     )
+    low, high = bounds.interval(statistic)
     return {
         "gap": statistic.name,
         "kind": statistic.kind,
         "estimate": gap,
-        "low": max(_lower_bound(each, counts, error / len(compared)) for each in compared),
-        "high": max(highs[each] for each in compared),
+        "low": low,
+        "high": high,
         "highest": highest,
         "lowest": lowest,
         "n_smallest": int(min(each.rate.counts(counts)[1].min() for each in compared)),
@@ -525,5 +609,7 @@ def _extremes(
     known = rates[~np.isnan(rates)]
     if len(known) < 2:
         return np.nan, "unknown", "unknown"
-    top, bottom = int(np.nanargmax(rates)), int(np.nanargmin(rates))
-    return float(requirement.gap(known)), groups[top], groups[bottom]
+    gap = float(requirement.gap(known))
+    if known.max() == known.min():
+        return gap, ALL_EQUAL, ALL_EQUAL
+    return gap, groups[int(np.nanargmax(rates))], groups[int(np.nanargmin(rates))]

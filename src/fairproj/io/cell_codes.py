@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from fairproj.data.checks import Groups, check_groups
+from fairproj.data.checks import Groups, check_groups, in_order
 from fairproj.data.types import Codes
 from fairproj.io.table_types import expand
 from fairproj.io.tables import DataFileError
@@ -103,14 +103,6 @@ class CellCoder:
 
     def _changed(self) -> DataFileError:
         return DataFileError(f"{self._name} was changed while it was read; run the command again")
-
-
-def in_order(values: list[Any]) -> list[Any]:
-    """Values in sort order; those of several types, which have none, sorted as texts."""
-    try:
-        return sorted(values)
-    except TypeError:
-        return sorted(values, key=str)
 
 
 def _positions(values: Sequence[Any]) -> dict[Any, int]:

@@ -25,7 +25,7 @@ from fairproj.report._summary import (
     summarize_estimator,
     summarize_predictions,
 )
-from fairproj.report._words import certificate_words
+from fairproj.report._words import certificate_words, how_intervals_hold, interval_name
 
 __all__ = [
     "METHODS",
@@ -34,7 +34,9 @@ __all__ = [
     "add_estimator",
     "certificate_words",
     "frontier_content",
+    "how_intervals_hold",
     "html",
+    "interval_name",
     "markdown",
     "measure_on_rows",
     "model_card",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fairproj.report._content import Content
+from fairproj.report._words import interval_name
 
 
 def markdown(content: Content) -> str:
@@ -17,7 +18,7 @@ def markdown(content: Content) -> str:
         *_section("Summary", map(_escape, content["summary"])),
         *_section("What was asked", [_table(["", ""], content["asked"])]),
         *_section("Data and groups", _data(content["data"])),
-        *_section("Rates by group", [_rates(content)]),
+        *_section("Rates by group", [_intervals(content), _rates(content)]),
         *_section("Gaps", [_gaps(content)]),
         *_section("Scores", [_scores(content)]),
     ]
@@ -50,7 +51,7 @@ def model_card(content: Content) -> str:
         *_section(
             "Evaluation", [*map(_escape, content["summary"]), _scores(content), _gaps(content)]
         ),
-        *_section("Rates by group", [_rates(content)]),
+        *_section("Rates by group", [_intervals(content), _rates(content)]),
     ]
     if content["price"]:
         parts += _section("What fairness cost", _price(content["price"]))
@@ -85,6 +86,10 @@ def _interval(row: Content) -> str:
     if row["estimate"] is None:
         return "unknown"
     return f"{row['estimate']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+
+
+def _intervals(content: Content) -> str:
+    return f"In parentheses, here and for gaps: {interval_name(content)}s."
 
 
 def _list(items: Iterable[str]) -> str:

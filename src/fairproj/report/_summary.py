@@ -77,6 +77,7 @@ def summarize_estimator(
     frontier: Content | None = None,
     source: Source | None = None,
     other_targets: Mapping[str, float] | None = None,
+    simultaneous: bool = False,
 ) -> Content:
     """The content of a report about a fitted classifier.
 
@@ -93,7 +94,7 @@ def summarize_estimator(
     max_gap : float, optional
         The largest gap allowed; without it, there is no verdict.
     confidence : float, default=0.95
-        Of every interval by itself.
+        Of every interval by itself, or of all intervals together.
     pos_label : label, optional
         The positive label; by default the classifier's, or the larger in sort order.
     frontier : dict, optional
@@ -102,6 +103,8 @@ def summarize_estimator(
         Where the rows come from.
     other_targets : mapping of str to float, optional
         The largest values allowed for other gaps, by their names.
+    simultaneous : bool, default=False
+        Whether all intervals hold together with the stated confidence.
 
     Returns
     -------
@@ -121,6 +124,7 @@ def summarize_estimator(
         frontier=frontier,
         source=source,
         other_targets=other_targets,
+        simultaneous=simultaneous,
     )
     inner = innermost(estimator)
     scored = None
@@ -248,6 +252,7 @@ def summarize_predictions(
     frontier: Content | None = None,
     source: Source | None = None,
     other_targets: Mapping[str, float] | None = None,
+    simultaneous: bool = False,
 ) -> Content:
     """The content of a report about the predictions of any model.
 
@@ -257,7 +262,8 @@ def summarize_predictions(
         Labels and predictions.
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
         The groups; several columns are crossed.
-    metric, max_gap, confidence, frontier, source, other_targets : as for `summarize_estimator`
+    metric, max_gap, confidence, frontier, source : as for `summarize_estimator`
+    other_targets, simultaneous : as for `summarize_estimator`
     pos_label : label, optional
         The positive label; by default the larger in sort order.
 
@@ -277,6 +283,7 @@ def summarize_predictions(
         frontier=frontier,
         source=source or Source(),
         other_targets=other_targets or {},
+        simultaneous=simultaneous,
     )
 
 
@@ -291,6 +298,7 @@ def summarize_counts(
     frontier: Content | None,
     source: Source,
     other_targets: Mapping[str, float],
+    simultaneous: bool = False,
 ) -> Content:
     """The content of a report about rows that were counted by group, label and prediction.
 
@@ -298,7 +306,9 @@ def summarize_counts(
     """
     statistic = find_statistic(metric, "metric")
     _check_frontier(frontier, statistic)
-    report = FairnessReport.from_counts(counts, group_names, confidence=confidence)
+    report = FairnessReport.from_counts(
+        counts, group_names, confidence=confidence, simultaneous=simultaneous
+    )
     target = {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
     model = ["Model", "not given: the predictions alone were audited"]
     content: Content = {

@@ -37,6 +37,25 @@ def confidence_words(value: float) -> str:
     return f"{100 * value:g} %"
 
 
+def interval_name(content: Content) -> str:
+    """What the intervals are called; without "simultaneous" each holds by itself."""
+    joint = "simultaneous " if content["simultaneous"] else ""
+    return f"{joint}{confidence_words(content['confidence'])} interval"
+
+
+def how_intervals_hold(content: Content) -> str:
+    """By themselves, or together."""
+    if content["simultaneous"]:
+        return (
+            "All intervals of rates and gaps hold together with the stated confidence; each by "
+            "itself is wider than it would have to be."
+        )
+    return (
+        "Each interval holds with the stated confidence by itself. Looking at many of them, some "
+        "will be wrong."
+    )
+
+
 def points(value: float, digits: int = 1) -> str:
     """A gap for a general reader."""
     return f"{100 * value:.{digits}f} percentage points"
@@ -116,8 +135,8 @@ def _measured(content: Content, gap: Content, digits: int) -> str:
             unknown if seen or gap["low"] <= 0 else f"{unknown} It is at least {low} {confidence}."
         )
     who = f"highest for {gap['highest']}, lowest for {gap['lowest']}"
-    if gap["estimate"] == 0:
-        who = "no difference between the groups"
+    if gap["highest"] == gap["lowest"]:  # a ratio of rates that are all 0 has a gap of 1
+        who = "no rate is above 0" if gap["estimate"] else "no difference between the groups"
     measured = f"The {name} was {points(gap['estimate'], digits)}: {who}."
     if seen:
         return measured
@@ -200,8 +219,8 @@ def caveats(content: Content, too_small: list[str]) -> list[str]:
     """What a reader must keep in mind."""
     texts = [
         _SEEN_CAVEATS[content["data"]["seen"]],
-        "Each interval holds with the stated confidence by itself. Looking at many of them, some "
-        "will be wrong.",
+        how_intervals_hold(content),
+        "The interval of a precision is computed given the number of positive predictions.",
     ]
     if too_small:
         texts.append(

@@ -1,4 +1,4 @@
-"""Plots of training dynamics, as in the paper's figure, of fairness reports and of gap curves."""
+"""Plots of training dynamics, fairness reports, gap curves, and gaps by month or region."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from fairproj.boosting.record import History
-from fairproj.inference import FairnessReport
+from fairproj.inference import FairnessReport, GapsBy
 from fairproj.io.figures import new_axes
 from fairproj.report._dynamics import loss_lines
 
@@ -77,24 +77,30 @@ def plot_rates(report: FairnessReport, *, ax: Any = None) -> Any:
     Parameters
     ----------
     report : FairnessReport
-    ax : sequence of four matplotlib axes, optional
-        Where to draw; by default a new figure.
+    ax : sequence of matplotlib axes, optional
+        Where to draw, one for each rate; by default a new figure with rows of three.
 
     Returns
     -------
-    array of matplotlib axes of shape (4,)
+    array of matplotlib axes
     """
     names = report.rates["rate"].unique()
-    height = 1.4 + 0.25 * report.rates["group"].nunique()
-    new = (1, len(names)) if ax is None else None
-    axes = np.asarray(new_axes(*new, figsize=(11, height)) if new else ax).reshape(-1)
+    across = len(names) if ax is not None else 3
+    if ax is None:
+        n_rows, height = -(-len(names) // across), 0.9 + 0.25 * report.rates["group"].nunique()
+        ax = new_axes(n_rows, across, figsize=(11, n_rows * height)).reshape(-1)
+        for unused in ax[len(names) :]:
+            unused.remove()
+        ax = ax[: len(names)]
+    axes = np.asarray(ax).reshape(-1)
     if len(axes) != len(names):
         raise ValueError(f"ax must be {len(names)} matplotlib axes, got {len(axes)}")
     for name, panel in zip(names, axes, strict=True):
         _intervals(panel, report.rates[report.rates["rate"] == name], "group")
         panel.set_title(name.replace("_", " "))
-    for panel in axes[1:]:
-        panel.set_yticklabels([])
+    for at, panel in enumerate(axes):
+        if at % across:
+            panel.set_yticklabels([])
     return axes
 
 
@@ -167,6 +173,87 @@ def plot_gap_curve(
         panel.legend(fontsize="small")
     top.set_ylim(bottom=0)
     return axes
+
+
+def plot_gaps_by(gaps: GapsBy, *, ax: Any = None) -> Any:
+    """Plot the gap of each part of the rows, such as months, with its interval and alarms.
+
+    Thick lines are the intervals. With a largest gap allowed, thin lines are the bounds that are
+    compared with it, which take into account how many parts there are.
+
+    Parameters
+    ----------
+    gaps : GapsBy
+        From `fairproj.inference.gaps_by`.
+    ax : matplotlib axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = new_axes(figsize=gaps_by_size(gaps)) if ax is None else ax
+    table = gaps.table.assign(place=np.arange(len(gaps.table)))
+    judgements = table.get("judgement", pd.Series("", index=table.index))
+    for name, style in _PARTS.items():
+        part = table[~judgements.isin(_PARTS) if name == "gap" else judgements == name]
+        if len(part):
+            _draw_part(ax, part, name, **style)
+    if gaps.max_gap is not None:
+        limit = f"largest gap allowed, {gaps.max_gap:g}"
+        ax.axhline(gaps.max_gap, color="black", linestyle="--", linewidth=1.2, label=limit)
+    _name_parts(ax, gaps)
+    return ax
+
+
+# How the parts of the rows are drawn, by their judgement; "gap" is any other.
+_PARTS: dict[str, dict[str, Any]] = {
+    "gap": {"color": _BLUE, "marker": "o", "fillstyle": "full"},
+    "too few rows": {"color": _GREY, "marker": "o", "fillstyle": "none"},
+    "alarm": {"color": _ORANGE, "marker": "D", "fillstyle": "full"},
+}
+_MOST_TICKS = 60  # names of parts that can be read beside one another
+
+
+def gaps_by_size(gaps: GapsBy) -> tuple[float, float]:
+    """Width and height of a figure for `plot_gaps_by`, in inches."""
+    return float(np.clip(2.5 + 0.3 * len(gaps.table), 6.5, 20)), 4.2
+
+
+def _draw_part(ax: Any, part: pd.DataFrame, name: str, color: str, **marker: Any) -> None:
+    place = part["place"]
+    if "corrected_low" in part:
+        ends = part["corrected_low"], part["corrected_high"]
+        ax.vlines(place, *ends, color=color, linewidth=0.8)
+    ax.vlines(place, part["low"], part["high"], color=color, linewidth=2.6, alpha=0.75)
+    ax.plot(place, part["estimate"], color=color, linestyle="", markersize=6, label=name, **marker)
+
+
+def _name_parts(ax: Any, gaps: GapsBy) -> None:
+    """Labels of both axes, the legend, and a scale on which parts with few rows do not matter."""
+    names = gaps.table["value"].tolist()
+    step = -(-len(names) // _MOST_TICKS)
+    crowded = len(names) > 8 or max(map(len, names)) > 12
+    turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+    ax.set_xticks(np.arange(0, len(names), step), names[::step], fontsize="small", **turned)
+    ax.set_xlim(-0.7, len(names) - 0.3)
+    judgements = gaps.table.get("judgement", pd.Series("", index=gaps.table.index))
+    end = "high" if gaps.max_gap is None else "corrected_high"
+    known = gaps.table.loc[judgements != "too few rows", end]
+    highest = max([*known, gaps.max_gap or 0.0]) if len(known) else 1.0
+    ax.set_ylim(0, min(1.05, 1.08 * highest) or 1.0)
+    ax.set_ylabel(f"gap, {gaps.statistic.replace('_', ' ')}")
+    ax.set_title(_part_title(gaps), fontsize="small", loc="left", pad=24)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize="small")
+    ax.grid(alpha=0.3, axis="y")
+
+
+def _part_title(gaps: GapsBy) -> str:
+    how = "all together" if gaps.simultaneous else "each by itself"
+    title = f"Thick: {100 * gaps.confidence:g} % intervals, {how}"
+    if gaps.max_gap is None:
+        return title
+    return f"{title}. Thin: bounds that decide about alarms, corrected for {len(gaps.table)} values"
 
 
 def _steps(ax: Any, curve: pd.DataFrame, column: str, **style: Any) -> None:
