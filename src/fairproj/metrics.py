@@ -333,7 +333,8 @@ def gap_curve(
     DataFrame
         One row for each distinct threshold, in ascending order: ``threshold``, ``gap``,
         ``accuracy``, ``balanced_accuracy``, ``selection_rate``, and each group's rates that the
-        statistic compares, such as ``true_positive_rate[women]``.
+        statistic compares, such as ``true_positive_rate[women]``. The gap of precisions is NaN
+        where a group has no positive predictions.
 
     Examples
     --------
