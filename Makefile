@@ -34,6 +34,7 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/frontier.py --fresh
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/reasons.py
 	$(BIN)/python benchmarks/search.py
 
 bench-safety: $(VENV)/.dev  ## mutated model and data files, runs killed at random: twenty minutes
