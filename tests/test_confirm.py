@@ -182,6 +182,15 @@ def test_selection_rates_leave_the_labels_to_chance():
     np.testing.assert_allclose(np.bincount(groups[rows]) / np.bincount(groups), 0.25, atol=0.001)
 
 
+@pytest.mark.parametrize("metric", ["selection_ratio", "predictive_parity"])
+def test_gaps_for_which_no_power_is_known(metric):
+    X, y, groups = population(4000, 0.0, 3)
+    model = ConfirmedClassifier(Says(), 0.4, metric=metric).fit(X, y, sensitive_features=groups)
+    assert model.aims_ == {metric: 0.2}
+    assert model.confirmed_
+    assert 0 < model.gap_bounds_[metric] <= 0.4
+
+
 def test_weights_train_and_rows_count_once():
     X, y, groups = population(3000, 0.0, 0)
     weight = np.random.default_rng(0).uniform(0.1, 10, 3000)

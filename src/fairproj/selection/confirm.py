@@ -27,7 +27,7 @@ from fairproj.selection.splits import hold_out_rows
 
 _POWER = 0.8
 _RATES = (0.5, 0.8, 0.95)  # the rates of a model are not known before training; 0.5 is the hardest
-_OF_RATIO = 0.5  # the part of max_gap to aim at where the gap is that of a ratio
+_IF_UNKNOWN = 0.5  # the part of max_gap to aim at where it is not known what rows confirm
 
 
 class NoSolutionFoundError(ValueError):
@@ -64,8 +64,8 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
 
     A gap of exactly ``max_gap`` is hardly ever confirmed. So the estimator is trained for less,
     where it has a parameter for it: the largest gap that the safety part confirms with a chance of
-    80 %, from the sizes of its groups alone (half of ``max_gap`` for a ratio, where this is not
-    known). Where not even a gap of 0 would be confirmed, an error says so before training, with the
+    80 %, from the sizes of its groups alone (half of ``max_gap`` for a ratio and for precisions,
+    where this is not known). Where not even a gap of 0 would be confirmed, an error says so before training, with the
     number of rows that would be needed.
 
     A model that says the same to everyone has no gap. It is no solution either: the true positive
@@ -374,8 +374,8 @@ def _constraints(estimator: Any) -> Any:
 
 def _aim(target: _Target, counts: CellCounts, confidence: float) -> float | None:
     """The gap to train for; None if the rows could confirm nothing."""
-    if target.statistic.kind == "ratio":
-        return _OF_RATIO * target.max_gap
+    if target.statistic.kind == "ratio" or not target.statistic.constrainable:
+        return _IF_UNKNOWN * target.max_gap
     if not target.max_gap:
         return None
     aims = [_confirmable(rows, target.max_gap, confidence) for rows in target.sizes(counts)]
