@@ -21,7 +21,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from commands import run, run_json
 from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier, GapSearchCV, load
-from fairproj.cli import _train
+from fairproj.cli import _fit
+from fairproj.cli._record import read_record
+from fairproj.cli._train_show import outcome
 from fairproj.constraints import STATISTICS, find_statistic, statistic_names
 from fairproj.datasets import load_adult, load_german
 from fairproj.io import tables
@@ -615,7 +617,7 @@ def test_a_demo_that_is_interrupted(tmp_path, monkeypatch):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_train, "read_rows", stop)
+    monkeypatch.setattr(_fit, "read_rows", stop)
     result = run("demo", "-o", tmp_path / "demo", code=130)
     assert "Open" not in result.stdout
 
@@ -1012,7 +1014,7 @@ def test_a_missed_gap_has_the_exit_code_of_a_missed_gap(folder, rare):
     assert not certificate.within
     assert f"its gap in true positive rate is {certificate.gap:.3f}, above 0" in reason
     near = dataclasses.replace(certificate, gap=0.03, max_gap=0.04)  # with --margin one_se
-    code, reason = _train._outcome(near, None)
+    code, reason = outcome(near, read_record(load(path)))
     assert code == 3
     assert "is 0.030, less than a standard error below 0.04" in reason
     assert "less than a standard error below the largest gap allowed" in certificate_words(near)[0]

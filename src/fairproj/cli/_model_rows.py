@@ -69,7 +69,7 @@ class ModelRows:
         """Read the label and the sensitive columns, and check them."""
         check_names(data, task, features)
         known = feature_types(model, features)
-        types = without_numbers(known, task.sensitive)
+        types = without_numbers(known, task)
         keys = find_keys(data, task, types)
         keys.check(task)
         labels = model.classes_.tolist()
@@ -131,7 +131,7 @@ class ModelRows:
         self, choice: Choice, chooser: Any, unknown: _UnknownColumns, by: CountsBy | None
     ) -> Iterator[tuple[int, pa.Table, Any]]:
         """The number of rows of each chunk, its chosen rows, and their matrix."""
-        keys = [self.task.label, *self.task.sensitive, *choice.columns]
+        keys = [*self.task.keys, *choice.columns]
         columns = list(dict.fromkeys([*self.features, *keys]))
         typed = self.model.encoding_ is not None
         types = {**choice.types, **self.types}

@@ -8,7 +8,7 @@ from fairproj.cli._console import print_line, show_table
 from fairproj.inference import GapsBy
 from fairproj.report import interval_name
 
-NOT_MET, UNDECIDED, NOT_USEFUL = 3, 4, 5
+NOT_MET, UNDECIDED, NOT_USEFUL, NO_SOLUTION = 3, 4, 5, 6
 
 
 def show_audit(content: dict[str, Any]) -> None:

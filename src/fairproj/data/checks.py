@@ -180,6 +180,7 @@ def weight_values(sample_weight: Any, n_rows: int) -> Array:
 def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Groups:
     """Groups from one sensitive column, or from several, crossed.
 
+    Groups are in the order of their values; those of an ordered categorical column, in its order.
     Missing values are refused: whether "unknown" is a group of its own is the user's to say.
     """
     if isinstance(sensitive_features, str):
@@ -252,6 +253,10 @@ def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
             f"{where} holds the text 'nan', as missing values turned into text do; "
             "drop those rows or give them a value of their own, such as 'unknown'"
         )
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        present, codes = np.unique(column.cat.codes, return_inverse=True)
+        names = column.cat.categories.to_numpy(dtype=object)
+        return codes.astype(np.intp), names[present].tolist()
     try:
         codes, uniques = pd.factorize(values, sort=True)
     except TypeError:  # values of several types have no order among them

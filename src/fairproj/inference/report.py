@@ -470,8 +470,8 @@ def predict_labels(estimator: Any, X: Any, sensitive_features: Any) -> Any:
 
     Group-specific thresholds need the groups; randomised classifiers draw with the seed 0.
     """
-    while hasattr(estimator, "best_estimator_"):  # a search's predict takes X only
-        estimator = estimator.best_estimator_
+    while (kept := _kept_model(estimator)) is not None:  # predict around it takes X only
+        estimator = kept
     offered = {"sensitive_features": sensitive_features, "random_state": 0}
     taken = _predict_parameters(estimator)
     arguments = {name: value for name, value in offered.items() if name in taken}
@@ -488,12 +488,19 @@ def _predict_parameters(estimator: Any) -> Collection[str]:
 def innermost(model: Any) -> Any:
     """The classifier inside searches and pipelines, which knows the positive label."""
     while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
+        if (kept := _kept_model(model)) is not None:
+            model = kept
         elif isinstance(model, Pipeline):
             model = model.steps[-1][1]
         else:
             return model
+
+
+def _kept_model(model: Any) -> Any:
+    """What a search or a `ConfirmedClassifier` has fitted; None for other models."""
+    if hasattr(model, "best_estimator_"):
+        return model.best_estimator_
+    return model.estimator_ if hasattr(model, "confirmed_") else None
 
 
 def positive_label(estimator: Any) -> Any:

@@ -6,7 +6,7 @@ import copy
 import glob
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pyarrow import parquet
 
 from fairproj.data.checks import listing
 from fairproj.data.parts import Part
+from fairproj.data.ranges import Cuts, cut_columns
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import apply_types, to_frame
 from fairproj.io.tables import (
@@ -77,6 +78,8 @@ class ParquetSource:
         The column with the weights.
     features : sequence of str, optional
         By default all other columns, without the index of a pandas frame.
+    ranges : mapping of str to sequence of float, optional
+        Where columns of numbers among ``sensitive`` are cut into ranges.
 
     Attributes
     ----------
@@ -94,7 +97,9 @@ class ParquetSource:
         sensitive: Sequence[str] = (),
         weight: str | None = None,
         features: Sequence[str] | None = None,
+        ranges: Mapping[str, Cuts] | None = None,
     ) -> None:
+        self._ranges = dict(ranges or {})
         self._label, self._sensitive, self._weight = label, list(sensitive), weight
         self._check_roles()
         self._runs: list[_Run] = []
@@ -115,11 +120,10 @@ class ParquetSource:
         wanted = set(range(self.n_parts or 0) if numbers is None else numbers)
         columns = [*dict.fromkeys([*self.features_, *self._roles])]
         for number, path, table in prefetch(self._tables(wanted, columns)):
-            groups = table.select(self._sensitive).to_pandas() if self._sensitive else None
             yield Part(
                 to_frame(table, self.features_),
                 self._column(table, self._label),
-                groups,
+                self._groups(table),
                 self._column(table, self._weight),
                 _part_name(number, path),
             )
@@ -141,6 +145,11 @@ class ParquetSource:
     def read(self, number: int) -> Part:
         """One part."""
         return next(self.parts([number]))
+
+    def _groups(self, table: pa.Table) -> Any:
+        if not self._sensitive:
+            return None
+        return cut_columns(table.select(self._sensitive).to_pandas(), self._ranges)
 
     def _column(self, table: pa.Table, name: str | None) -> Any:
         return None if name is None else table.select([name]).to_pandas()[name]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
@@ -116,6 +117,16 @@ def ignore_outcomes() -> None:
     """Ignore the warnings of a fit that misses its gap, which the results show."""
     for message in ("no (useful )?round", "the model says the same to nearly everyone"):
         warnings.filterwarnings("ignore", message=message)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings about what the results show, or what a meta-estimator itself warns of."""
+    with warnings.catch_warnings():
+        ignore_outcomes()
+        warnings.filterwarnings("ignore", message="no sensitive_features were given")
+        warnings.filterwarnings("ignore", message="sensitive_features holds one group only")
+        yield
 
 
 @dataclass(frozen=True)
