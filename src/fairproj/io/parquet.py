@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 try:
     import pyarrow as pa
 except ImportError:
@@ -46,7 +48,9 @@ class ParquetPath:
     def open(self) -> Any:
         with translate_errors(Path(self.path)):
             file = self.path if self.filesystem is None else self.filesystem.open(self.path, "rb")
-            return parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+            return parquet.ParquetFile(
+                file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+            )
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class ParquetSource:
         wanted = set(range(self.n_parts or 0) if numbers is None else numbers)
         columns = [*dict.fromkeys([*self.features_, *self._roles])]
         for number, path, table in prefetch(self._tables(wanted, columns)):
-            groups = table.select(self._sensitive).to_pandas() if self._sensitive else None
+            groups = _to_pandas(table, self._sensitive) if self._sensitive else None
             yield Part(
                 to_frame(table, self.features_),
                 self._column(table, self._label),
@@ -143,7 +147,7 @@ class ParquetSource:
         return next(self.parts([number]))
 
     def _column(self, table: pa.Table, name: str | None) -> Any:
-        return None if name is None else table.select([name]).to_pandas()[name]
+        return None if name is None else _to_pandas(table, [name])[name]
 
     def _tables(
         self, wanted: set[int], columns: list[str]
@@ -195,6 +199,12 @@ class ParquetSource:
             lengths = [min(CHUNK_ROWS, n_rows - start) for start in range(0, n_rows, CHUNK_ROWS)]
             self._runs.append(_Run(path, row_groups, lengths, self.n_parts or 0))
             self.n_parts = (self.n_parts or 0) + len(lengths)
+
+
+def _to_pandas(table: pa.Table, names: list[str]) -> pd.DataFrame:
+    """Some columns, also those that pandas wrote as an index."""
+    frame: pd.DataFrame = table.select(names).replace_schema_metadata().to_pandas()
+    return frame
 
 
 def _part_name(number: int, path: ParquetPath) -> str:
