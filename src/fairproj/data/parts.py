@@ -478,7 +478,7 @@ def encode_features(
 def checksum_of(labels: NDArray[Any], codes: Codes) -> int:
     """The checksum of labels that are given as their distinct values and the rows' codes."""
     names = repr(labels.tolist()).encode()
-    return zlib.crc32(np.ascontiguousarray(codes, dtype=np.uint32), zlib.crc32(names))
+    return zlib.crc32(np.ascontiguousarray(codes, dtype=np.uint32).data, zlib.crc32(names))
 
 
 def _places(values: list[Any], known: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

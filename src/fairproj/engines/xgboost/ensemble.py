@@ -118,7 +118,7 @@ class XGBoostEnsemble:
             return leaves
 
         with too_large_explained():
-            leaves = locally(find)
+            leaves = locally(find, threads)
         return leaves.reshape(len(X), -1).astype(np.int32)
 
     def learner(self, t: int) -> OneTree:
