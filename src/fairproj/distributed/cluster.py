@@ -28,6 +28,7 @@ from fairproj.engines.xgboost.imports import xgboost
 TICK = 0.05  # seconds between looks at the tasks
 LISTEN = 1.0  # seconds between looks at the workers
 RESTART = 10.0  # seconds; a nanny waits for four before it kills a worker
+BUSY = 20.0  # percent of a processor; a worker that waits for another one uses less
 PACKAGES = ("fairproj", "xgboost")  # of one version on the driver and on the workers
 
 _FAULTS = (KilledWorker, CommClosedError, CancelledError, RowsLostError, RunStoppedError)
@@ -290,7 +291,8 @@ class Cluster:
         tasks : mapping of str to Future
         patience : callable, optional
             For tasks that wait for each other: the seconds that the others get to end after one
-            has failed. XGBoost may let them wait forever, so those that do not end are restarted.
+            has failed, unless they compute. XGBoost may let them wait forever, so those that do
+            not end are restarted.
         started : collection of str, optional
             The workers that have started their tasks so far; others have nothing to end.
         """
@@ -313,11 +315,16 @@ class Cluster:
         seconds: float,
         started: Collection[str] | None = None,
     ) -> set[str]:
-        """Wait until tasks have ended; which workers are there and have not ended theirs."""
-        end = time.monotonic() + seconds
+        """Wait until tasks have ended; which workers are there and have not ended theirs.
+
+        Workers that compute get until the timeout, those that only wait the seconds given.
+        """
+        start = time.monotonic()
         while pending := set(_pending(tasks, self._gone(tasks))):
             waits = pending if started is None else pending & set(started)
-            if not waits or time.monotonic() > end:
+            busy = any(self._known[address]["metrics"].get("cpu", 0) > BUSY for address in waits)
+            limit = max(seconds, self.timeout) if busy else seconds
+            if not waits or time.monotonic() - start > limit:
                 break
             time.sleep(TICK)
         return pending

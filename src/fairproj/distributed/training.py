@@ -207,13 +207,8 @@ class ClusterRun:
         )
 
     def _patience(self) -> float:
-        """How long a worker may take to notice that another one is lost: some rounds.
-
-        Before the first report, rows are binned and done rounds repeated; nobody knows how long.
-        """
-        slowest = self._messages.slowest
-        if slowest is None:
-            return self._cluster.timeout
+        """How long a worker may take to notice that another one is lost: some rounds."""
+        slowest = self._messages.slowest or 4 * PATIENCE
         return min(self._cluster.timeout, max(PATIENCE, 3 * slowest))
 
     def _on(self, address: str, function: Any, *args: Any) -> Future:
