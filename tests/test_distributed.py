@@ -28,6 +28,7 @@ da = pytest.importorskip("dask.array")
 
 from dask.distributed import Client, LocalCluster, MultiLock  # noqa: E402
 from dask.sizeof import sizeof  # noqa: E402
+from distributed.comm import CommClosedError  # noqa: E402
 from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 from threadpoolctl import threadpool_info  # noqa: E402
 
@@ -48,8 +49,8 @@ from fairproj.distributed.checkpoint import (  # noqa: E402
     read_checkpoint,
     write_checkpoint,
 )
-from fairproj.distributed.cluster import Cluster, is_fault  # noqa: E402
-from fairproj.distributed.training import ClusterRun, Messages, PlacedTable  # noqa: E402
+from fairproj.distributed.cluster import Cluster, FaultError, is_fault  # noqa: E402
+from fairproj.distributed.training import Messages, PlacedTable  # noqa: E402
 from fairproj.distributed.worker import (  # noqa: E402
     Run,
     RunStoppedError,
@@ -721,33 +722,33 @@ def restore(client):
     raise AssertionError("the cluster has lost its workers")
 
 
-def signal_worker(client, position, number):
-    """Send a signal to a worker; the first holds the meeting point of all workers."""
-    address = sorted(client.run(os.getpid))[position]
+def signal_worker(client, places, position, number):
+    """Send a signal to a worker of a run; the first holds the meeting point of all workers."""
+    address = sorted(places)[position]
     os.kill(client.run(os.getpid, workers=[address])[address], number)
 
 
-def test_a_killed_worker_changes_nothing(client, tmp_path, at_round):
+def test_a_killed_worker_changes_nothing(client, tmp_path, at_round, placed):
     restore(client)
     kept = {"checkpoint_path": tmp_path / "run", "checkpoint_every": 5}
-    waiting = at_round(20, lambda: signal_worker(client, 0, signal.SIGKILL))
+    waiting = at_round(20, lambda: signal_worker(client, placed[-1], 0, signal.SIGKILL))
     model = fit_on_cluster(FairBoostClassifier, **LONG, **kept)
     assert not waiting
     check_equal(model, fit_local(FairBoostClassifier, **LONG))
 
 
-def test_a_frozen_worker_is_replaced(client, tmp_path, at_round):
+def test_a_frozen_worker_is_replaced(client, tmp_path, at_round, placed):
     restore(client)
     kept = {"checkpoint_path": tmp_path / "run", "checkpoint_every": 5}
-    waiting = at_round(20, lambda: signal_worker(client, 1, signal.SIGSTOP))
-    model = fit_on_cluster(FairBoostClassifier, **LONG, **kept, timeout=6, retries=8)
+    waiting = at_round(20, lambda: signal_worker(client, placed[-1], -1, signal.SIGSTOP))
+    model = fit_on_cluster(FairBoostClassifier, **LONG, **kept, timeout=8, retries=8)
     assert not waiting
     check_equal(model, fit_local(FairBoostClassifier, **LONG))
 
 
-def test_workers_killed_before_training_are_replaced(client, tmp_path, monkeypatch):
+def test_workers_killed_before_training_are_replaced(client, placed, tmp_path, monkeypatch):
     restore(client)
-    marker, arguments = tmp_path / "read", PlacedTable.arguments
+    marker, arguments, killed = tmp_path / "read", PlacedTable.arguments, []
 
     def read(frame):
         if not marker.exists():  # the worker that reads the first part dies
@@ -756,8 +757,8 @@ def test_workers_killed_before_training_are_replaced(client, tmp_path, monkeypat
         return frame
 
     def killing(self, numbers):
-        monkeypatch.undo()
-        signal_worker(client, 0, signal.SIGKILL)  # the one that loads the first rows
+        if not killed:  # the worker that is to load the first rows dies
+            killed.append(signal_worker(client, placed[-1], 0, signal.SIGKILL))
         return arguments(self, numbers)
 
     monkeypatch.setattr(PlacedTable, "arguments", killing)
@@ -765,13 +766,14 @@ def test_workers_killed_before_training_are_replaced(client, tmp_path, monkeypat
     table = dd.from_delayed(frames, meta=TABLE.iloc[:0])
     model = fit_on_cluster(FairProjClassifier, table, n_estimators=3)
     assert marker.exists()
+    assert killed
     check_equal(model, fit_local(FairProjClassifier, n_estimators=3))
 
 
-def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round):
+def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round, placed):
     restore(client)
     path = tmp_path / "run"
-    waiting = at_round(20, lambda: signal_worker(client, 1, signal.SIGKILL))
+    waiting = at_round(20, lambda: signal_worker(client, placed[-1], -1, signal.SIGKILL))
     with pytest.raises(ClusterError, match=r"training failed 1 times.*pass it as resume_from"):
         fit_on_cluster(
             FairBoostClassifier, **LONG, checkpoint_path=path, checkpoint_every=5, retries=0
@@ -876,20 +878,25 @@ def test_workers_that_are_kept_by_another_training_are_named(client):
         pass
 
 
-def test_other_tasks_of_a_worker_are_left_alone(client, monkeypatch):
+def test_other_tasks_of_a_worker_are_left_alone(client):
     restore(client)
-    before, others, meet = client.run(os.getpid), [], ClusterRun._meet
+    first, second, _ = workers_of(client)
+    before = client.run(os.getpid)
 
-    def meet_while_one_is_busy(self, workers):
-        if not others:
-            others.append(client.submit(time.sleep, 12, workers=workers[-1:], pure=False))
-        return meet(self, workers)
+    def fail():
+        raise CommClosedError
 
-    monkeypatch.setattr(ClusterRun, "_meet", meet_while_one_is_busy)
-    model = fit_on_cluster(FairProjClassifier, n_estimators=3, timeout=6)
-    assert others[0].status == "finished"
+    cluster = Cluster(client, timeout=60)
+    other = client.submit(time.sleep, 5, workers=[second], pure=False)
+    tasks = {
+        first: cluster.submit(fail, address=first),
+        second: cluster.submit(int, address=second),
+    }
+    with pytest.raises(FaultError, match=rf"^'{second}' had other tasks to run"):
+        for _ in cluster.watch(tasks, lambda: 1.0, started={first}):
+            pass
+    other.result(timeout=60)
     assert client.run(os.getpid) == before  # nobody was restarted
-    check_equal(model, fit_local(FairProjClassifier, n_estimators=3))
 
 
 def test_workers_without_memory_are_named(client):

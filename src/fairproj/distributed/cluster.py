@@ -32,6 +32,7 @@ BUSY = 20.0  # percent of a processor; a worker that waits for another one uses 
 PACKAGES = ("fairproj", "xgboost")  # of one version on the driver and on the workers
 
 _FAULTS = (KilledWorker, CommClosedError, CancelledError, RowsLostError, RunStoppedError)
+_FAILED = {"error", "cancelled"}  # statuses of tasks
 _CONNECTION_LOST = "scheduler-connection-lost"  # Dask's reason for cancelling all tasks
 
 T = TypeVar("T")
@@ -341,8 +342,7 @@ class Cluster:
         self, tasks: Mapping[str, Future], stuck: set[str], queued: set[str]
     ) -> BaseException:
         """Why tasks have failed; takes lost and stuck workers out of the cluster."""
-        errors = [_error(task) for task in tasks.values() if task.status != "pending"]
-        found = [error for error in errors if error is not None]
+        found = [_error(task) for task in tasks.values() if task.status in _FAILED]
         self.cancel(tasks.values())
         lost = self._gone(tasks)
         self.expel(lost | stuck)
@@ -380,7 +380,7 @@ class Cluster:
             statuses = {future.status for future in futures}
             if statuses <= {"finished"}:
                 return
-            if statuses - {"finished", "pending"}:
+            if statuses & _FAILED:  # Dask computes results again that are lost
                 raise self._reported(futures)
             self.wait_for_workers(1)
             if silent := self._silent():
@@ -418,7 +418,7 @@ class Cluster:
     def _reported(self, futures: list[Future]) -> BaseException:
         """The error of a failed task, as the user gets it."""
         self._listen()  # without a scheduler all tasks are cancelled, and nothing else is wrong
-        errors = [error for future in futures if (error := _error(future)) is not None]
+        errors = [_error(future) for future in futures if future.status in _FAILED]
         self.cancel(futures)
         for error in errors:
             if not is_fault(error):
@@ -478,13 +478,18 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
-def _error(task: Future) -> BaseException | None:
-    if task.status == "finished":
-        return None
-    error: BaseException = FutureCancelledError(task.key, f"it is {task.status}")
-    if task.status in ("error", "cancelled"):
-        error = task.exception()
-    return error
+def _error(task: Future) -> BaseException:
+    """Why a task has failed."""
+    if task.status == "error":
+        error: BaseException = task.exception()
+        return error
+    try:
+        task.result(timeout=LISTEN)
+    except CancelledError as reason:
+        return reason
+    except (DaskTimeoutError, RuntimeError):  # the client is closed
+        pass
+    return FutureCancelledError(task.key, f"it is {task.status}")
 
 
 def _pending(tasks: Mapping[str, Future], gone: set[str]) -> dict[str, Future]:
