@@ -480,16 +480,16 @@ def _installed(package: str) -> str:
 
 def _error(task: Future) -> BaseException:
     """Why a task has failed."""
+    error: BaseException = FutureCancelledError(task.key, f"it is {task.status}")
     if task.status == "error":
-        error: BaseException = task.exception()
+        error = task.exception()
         return error
-    try:
-        task.result(timeout=LISTEN)
-    except CancelledError as reason:
-        return reason
-    except (DaskTimeoutError, RuntimeError):  # the client is closed
-        pass
-    return FutureCancelledError(task.key, f"it is {task.status}")
+    with suppress(DaskTimeoutError, RuntimeError):  # the client may be closed
+        try:
+            task.result(timeout=LISTEN)
+        except CancelledError as reason:
+            error = reason
+    return error
 
 
 def _pending(tasks: Mapping[str, Future], gone: set[str]) -> dict[str, Future]:
