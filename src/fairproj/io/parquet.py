@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 try:
     import pyarrow as pa
 except ImportError:
@@ -47,7 +49,9 @@ class ParquetPath:
     def open(self) -> Any:
         with translate_errors(Path(self.path)):
             file = self.path if self.filesystem is None else self.filesystem.open(self.path, "rb")
-            return parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+            return parquet.ParquetFile(
+                file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+            )
 
 
 @dataclass(frozen=True)
@@ -149,10 +153,10 @@ class ParquetSource:
     def _groups(self, table: pa.Table) -> Any:
         if not self._sensitive:
             return None
-        return cut_columns(table.select(self._sensitive).to_pandas(), self._ranges)
+        return cut_columns(_to_pandas(table, self._sensitive), self._ranges)
 
     def _column(self, table: pa.Table, name: str | None) -> Any:
-        return None if name is None else table.select([name]).to_pandas()[name]
+        return None if name is None else _to_pandas(table, [name])[name]
 
     def _tables(
         self, wanted: set[int], columns: list[str]
@@ -204,6 +208,12 @@ class ParquetSource:
             lengths = [min(CHUNK_ROWS, n_rows - start) for start in range(0, n_rows, CHUNK_ROWS)]
             self._runs.append(_Run(path, row_groups, lengths, self.n_parts or 0))
             self.n_parts = (self.n_parts or 0) + len(lengths)
+
+
+def _to_pandas(table: pa.Table, names: list[str]) -> pd.DataFrame:
+    """Some columns, also those that pandas wrote as an index."""
+    frame: pd.DataFrame = table.select(names).replace_schema_metadata().to_pandas()
+    return frame
 
 
 def _part_name(number: int, path: ParquetPath) -> str:

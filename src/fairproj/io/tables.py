@@ -78,7 +78,7 @@ class DataFile:
         self.column_names()
         with translate_errors(self.path):
             if self.kind == "parquet":
-                table = parquet.ParquetFile(self.path).read()
+                table = parquet.ParquetFile(self.path, page_checksum_verification=True).read()
             elif self.kind == "arrow":
                 table = self._open_arrow().read_all()
             else:
@@ -115,7 +115,12 @@ class DataFile:
     def _batches(self, columns: list[str], types: ColumnTypes) -> Iterator[Any]:
         if self.kind == "parquet":
             # Without a buffer, a column of a row group would be read at once.
-            file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_PARQUET_BUFFER)
+            file = parquet.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                buffer_size=_PARQUET_BUFFER,
+                page_checksum_verification=True,
+            )
             for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
                 yield batch.select(columns)
         elif self.kind == "arrow":
@@ -274,6 +279,8 @@ def _expand(path: Path) -> list[Path]:
     else:
         names = [name for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]
     found = [Path(name) for name in sorted(names, key=natural_order) if is_data_path(Path(name))]
+    if any(each.suffix.lower() != ".txt" for each in found):  # notes beside the data
+        found = [each for each in found if each.suffix.lower() != ".txt"]
     if not found:
         raise DataFileError(f"{path} names no data file; give {_WANTED}")
     return found
