@@ -54,14 +54,22 @@ def _text(name: str) -> str:
 def _filters() -> dict[str, Callable[..., str]]:
     return {
         "number": _number,
+        "cut": _cut,
         "signed": _signed,
         "short": "{:g}".format,
+        "short_number": "{:.3g}".format,
         "with_se": _with_se,
     }
 
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
+
+
+def _cut(value: float) -> str:
+    """A threshold; one between two thousandths with more digits."""
+    text = f"{value:.5f}".rstrip("0")
+    return text if len(text) > 5 else f"{value:.3f}"
 
 
 def _signed(value: float | None) -> str:
