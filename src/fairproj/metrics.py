@@ -8,6 +8,7 @@ functions fit into it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -494,14 +495,50 @@ def _calibration(
     if not total:
         unknown = dict.fromkeys(("ece", "mean_probability", "observed_rate"), np.nan)
         return {**unknown, "count": len(prob)}
-    bins = _equal_weight_bins(prob, weight / total, n_bins)
-    distance = np.abs(np.bincount(bins, weight * (prob - actual)))
     return {
-        "ece": float(distance.sum() / total),
+        "ece": CalibrationBins.of_rows(actual, prob, weight, n_bins).error,
         "mean_probability": float((weight * prob).sum() / total),
         "observed_rate": float(weight[actual].sum() / total),
         "count": len(prob),
     }
+
+
+@dataclass(frozen=True)
+class CalibrationBins:
+    """Rows in bins of equal weight, sorted by probability; rows of equal probability share a bin.
+
+    Attributes
+    ----------
+    weight, positives : array of shape (n_bins,)
+        Of all rows of a bin, and of those with the positive label.
+    probability : array of shape (n_bins,)
+        The mean probability in a bin.
+    """
+
+    weight: Array
+    positives: Array
+    probability: Array
+
+    @classmethod
+    def of_rows(
+        cls,
+        actual: NDArray[np.bool_],
+        prob: Array,
+        weight: Array | None = None,
+        n_bins: int = 10,
+    ) -> CalibrationBins:
+        """Bins that hold rows; there may be fewer than ``n_bins``."""
+        weight = np.ones(len(prob)) if weight is None else weight
+        bins = _equal_weight_bins(prob, weight / weight.sum(), n_bins)
+        sums = [np.bincount(bins, values) for values in (weight, weight * actual, weight * prob)]
+        mass, positives, expected = (one.astype(float)[sums[0] > 0] for one in sums)
+        return cls(mass, positives, expected / mass)
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error."""
+        distance = np.abs(self.weight * self.probability - self.positives)
+        return float(distance.sum() / self.weight.sum())
 
 
 def _equal_weight_bins(values: Array, share: Array, n_bins: int) -> Codes:

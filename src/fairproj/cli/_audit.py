@@ -44,6 +44,7 @@ from fairproj.cli._tally import Tally
 from fairproj.inference import GapsBy
 from fairproj.io.atomic import atomic_path
 from fairproj.io.figures import matplotlib
+from fairproj.io.records import to_dict
 from fairproj.io.tables import DataFiles
 from fairproj.report import Source, how_intervals_hold
 from fairproj.report.plots import gaps_by_size, plot_gaps_by
@@ -208,6 +209,10 @@ class Audited:
         Of the data.
     positive : object
         The positive label.
+    name : str
+        What to call the model or the predictions.
+    task : Task
+        The label and the sensitive columns.
     choice : Choice
         Which of the rows are audited.
     counted : Tally or None
@@ -226,6 +231,8 @@ class Audited:
     sha256: str
     positive: Any
     metric: str
+    name: str
+    task: Task
     choice: Choice = field(default_factory=Choice)
     counted: Tally | None = None
     record: TrainingRecord | None = None
@@ -251,9 +258,22 @@ class Audited:
         return self.record.other_targets(self.metric)
 
     def source(self, command: str, more: dict[str, str] | None = None) -> Source:
-        choice = self.choice
-        return Source(
+        """Where the rows and the model come from."""
+        choice, record = self.choice, self.record
+        source = Source(
             self.data.short_name, choice.which, choice.seen, self.sha256, command, more or {}
+        )
+        source = replace(
+            source, model=self.name, label=self.task.label, sensitive=list(self.task.sensitive)
+        )
+        if record is None:
+            return source
+        return replace(
+            source,
+            left_out=list(record.task.dropped or []),
+            trained=record.date,
+            claimed=record.command,
+            findings=[to_dict(one) for one in getattr(record, "findings", [])] or None,
         )
 
     def summarize(
@@ -349,6 +369,8 @@ def _read_predictions(
         checksum(data),
         positive,
         metric or _DEFAULT_METRIC,
+        f"column {column} of {data.short_name}",
+        task,
         counted=tally,
         counted_by=counted_by,
     )
@@ -381,7 +403,8 @@ def _read_model(
     task = Task(label, names, ranges=ranges)
     rows = ModelRows.open(model, feature_names(model, files[0]), data, task, positive)
     sha256 = checksum(data)
-    audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC)
+    name = files[0].name
+    audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC, name, task)
     if by is not None:
         column = ByColumn.parse(by, data, task, [])
         counted_by = CountsBy(column, rows.coder.groups)

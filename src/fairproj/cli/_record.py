@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -178,7 +179,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """The task and the data of a training run, and the split, the targets and the search."""
+    """The task, data and date of a training run, and the split, the targets and the search."""
 
     task: Task
     data: FileRecord
@@ -188,6 +189,7 @@ class TrainingRecord:
     search: SearchRecord | None
     command: str
     confirmation: Confirmation | None = None
+    date: str = field(default_factory=lambda: datetime.date.today().isoformat(), kw_only=True)
 
     def __post_init__(self) -> None:
         _check(len(self.targets) > 0, "targets is empty")

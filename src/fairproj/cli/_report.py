@@ -123,12 +123,12 @@ def _show_written(output: list[Path], card: Path | None, verdict: str, as_json: 
 
 def _source(audited: Audited) -> Source:
     record = audited.record
-    if record is None:
-        return audited.source(command_line())
-    more = {} if record.search is None else {"Search": record.search.reason}
-    if record.confirmation is not None and audited.as_trained:
+    more = {}
+    if record is not None and record.search is not None:
+        more["Search"] = record.search.reason
+    if record is not None and record.confirmation is not None and audited.as_trained:
         more["Confirmation"] = record.confirmation.reason
-    return audited.source(f"{record.command}\n{command_line()}", more)
+    return audited.source(command_line(), more)
 
 
 def _search_points(audited: Audited) -> dict[str, Any] | None:

@@ -13,13 +13,17 @@ from pathlib import Path
 from fairproj.io.atomic import write_text
 from fairproj.report._content import Content
 from fairproj.report._frontier import METHODS, frontier_content, search_content
+from fairproj.report._importance import MOST_EXPLAINED, can_explain, importance_content
 from fairproj.report._markdown import markdown, model_card
 from fairproj.report._page import html
-from fairproj.report._price import measure_on_rows, price_content
+from fairproj.report._price import Comparison, measure_on_rows, price_content
+from fairproj.report._sample import GroupSample, RowSample
+from fairproj.report._scores import ScoreCounts, ScoredRows
+from fairproj.report._source import Source
 from fairproj.report._summary import (
-    ScoredRows,
-    Source,
+    Evidence,
     add_estimator,
+    decision_threshold,
     sampled_words,
     summarize_counts,
     summarize_estimator,
@@ -29,13 +33,22 @@ from fairproj.report._words import certificate_words, how_intervals_hold, interv
 
 __all__ = [
     "METHODS",
+    "MOST_EXPLAINED",
+    "Comparison",
+    "Evidence",
+    "GroupSample",
+    "RowSample",
+    "ScoreCounts",
     "ScoredRows",
     "Source",
     "add_estimator",
+    "can_explain",
     "certificate_words",
+    "decision_threshold",
     "frontier_content",
     "how_intervals_hold",
     "html",
+    "importance_content",
     "interval_name",
     "markdown",
     "measure_on_rows",

@@ -21,7 +21,7 @@ _VERDICTS = {
 def html(content: Content) -> str:
     """A page that needs no other file."""
     content = finite(content)
-    page: str = _environment().from_string(_text("page.html")).render(content=content).lstrip()
+    page: str = _environment().get_template("page.html").render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
 
 
@@ -33,7 +33,11 @@ def _environment() -> Any:
             "the report page needs jinja2; install it with pip install 'fairproj[report]'"
         ) from None
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     # jinja2's own filter then leaves nothing in the text that could end a script element.
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
@@ -50,14 +54,22 @@ def _text(name: str) -> str:
 def _filters() -> dict[str, Callable[..., str]]:
     return {
         "number": _number,
+        "cut": _cut,
         "signed": _signed,
         "short": "{:g}".format,
+        "short_number": "{:.3g}".format,
         "with_se": _with_se,
     }
 
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
+
+
+def _cut(value: float) -> str:
+    """A threshold; one between two thousandths with more digits."""
+    text = f"{value:.5f}".rstrip("0")
+    return text if len(text) > 5 else f"{value:.3f}"
 
 
 def _signed(value: float | None) -> str:
