@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fairproj.inference import largest_confirmable_gap, rows_to_confirm
+from fairproj.inference import largest_confirmable_gap, rows_to_confirm, smallest_max_gap
 from fairproj.inference.differences import (
     FINE,
     _leading,
@@ -16,7 +16,7 @@ from fairproj.inference.differences import (
 )
 from fairproj.inference.power import _chance, _Factors, _Target
 
-N_DRAWS = 150
+N_DRAWS = 100
 
 
 def enumerated_power(sizes, rates, max_gap, confidence):
@@ -125,6 +125,20 @@ def test_rows_and_gaps_are_inverse():
     assert largest_confirmable_gap([n, n], 0.1, 0.3) == pytest.approx(0.03, abs=0.002)
     n = rows_to_confirm(0.1, 0.3)
     assert largest_confirmable_gap([int(0.95 * n)] * 2, 0.1, 0.3) is None
+
+
+@pytest.mark.parametrize("sizes", [[300, 900], [500, 600, 700]])
+def test_the_smallest_max_gap_is_where_a_gap_of_0_is_just_confirmed(sizes):
+    smallest = smallest_max_gap(sizes, 0.3)
+    assert largest_confirmable_gap(sizes, smallest + 0.003, 0.3) < 0.01
+    assert largest_confirmable_gap(sizes, smallest - 0.003, 0.3) is None
+
+
+def test_the_smallest_max_gap_of_few_rows():
+    n = rows_to_confirm(0.2)
+    assert smallest_max_gap([n, n]) == pytest.approx(0.2, abs=0.005)
+    assert smallest_max_gap([0, 50]) is None
+    assert smallest_max_gap([1, 1]) is None
 
 
 def test_several_groups_against_simulation():

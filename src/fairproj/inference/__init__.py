@@ -2,7 +2,11 @@
 
 from fairproj.inference.by import GapsBy, gaps_by
 from fairproj.inference.intervals import exact_interval
-from fairproj.inference.power import largest_confirmable_gap, rows_to_confirm
+from fairproj.inference.power import (
+    largest_confirmable_gap,
+    rows_to_confirm,
+    smallest_max_gap,
+)
 from fairproj.inference.report import FairnessReport, gap_upper_bound
 
 __all__ = [
@@ -13,4 +17,5 @@ __all__ = [
     "gaps_by",
     "largest_confirmable_gap",
     "rows_to_confirm",
+    "smallest_max_gap",
 ]

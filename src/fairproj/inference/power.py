@@ -18,10 +18,10 @@ bound crosses ``max_gap`` for a few j, and interpolated in between.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,9 @@ _NODES = 3  # counts j where k is computed
 _REACH = 2.5  # standard deviations from the mean to the outermost of them
 _STEPS = 3  # of the iteration that finds k
 _CLOSE = 0.02  # in standard deviations, where the iteration stops
-_UPDATES = 5  # of the number of rows, each with factors of the last
-_PRECISION = 0.002  # relative, of the number of rows
+_UPDATES = 5  # of rows or gap, each with factors of the last
+_TYPICAL = 1.04  # factor k
+_PRECISION = 0.02  # relative change of rows or gap, below which the factors still apply
 _BLOCKS = 1024  # into which the counts j are grouped, if there are more
 
 Sizes = tuple[int, int]
@@ -103,7 +104,7 @@ def rows_to_confirm(
 
 
 def largest_confirmable_gap(
-    rows: Sequence[int] | Array,
+    rows: Sequence[int] | NDArray[Any],
     max_gap: float,
     rate: float = 0.5,
     *,
@@ -148,33 +149,89 @@ def largest_confirmable_gap(
     True
     """
     _check_arguments(max_gap, rate, confidence, power)
-    sizes = np.sort(np.asarray(rows))
-    if sizes.ndim != 1 or len(sizes) < 2 or sizes[0] < 0:
-        raise ValueError(
-            f"rows must hold the number of rows of each of two or more groups, got {rows!r}"
-        )
+    sizes = _check_rows(rows)
     if max_gap >= 1:
         return 1.0
     if not sizes[0]:
         return None  # nothing is known about a group without rows
     target = _Target(float(max_gap), float(confidence))
-    smallest = (int(sizes[0]), int(sizes[1]))
-    factors = _Factors.solve(smallest, _rates(rate, max_gap), target)
+    factors = _Factors.solve((int(sizes[0]), int(sizes[1])), _rates(rate, max_gap), target)
 
     def confirmed(gap: float) -> bool:
-        high, low = _rates(rate, gap)
-        chance = min(
-            _chance(smallest, rates, target, factors) for rates in ((high, low), (low, high))
-        )
-        return chance - _other_failures(sizes, rate, gap, target, factors) >= power
+        return _chance_of_all(sizes, rate, gap, target, factors) >= power
 
     if not confirmed(0.0):
         return None
-    low, high = 0.0, float(max_gap)
-    while high - low > 1e-4 * max_gap:
+    return _bisect(confirmed, 0.0, float(max_gap), 1e-4 * max_gap)
+
+
+def smallest_max_gap(
+    rows: Sequence[int] | NDArray[Any],
+    rate: float = 0.5,
+    *,
+    confidence: float = 0.95,
+    power: float = 0.8,
+) -> float | None:
+    """The smallest ``max_gap`` that given rows confirm with the chance ``power``.
+
+    That is where `largest_confirmable_gap` is 0: the groups' true rates are alike.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        The rows of each group over which the rate is taken.
+    rate : float, default=0.5
+    confidence, power : float
+        As in `largest_confirmable_gap`.
+
+    Returns
+    -------
+    float or None
+        None if a group has no rows or so few that no gap below 1 would be confirmed.
+
+    Examples
+    --------
+    >>> from fairproj.inference import smallest_max_gap
+    >>> print(f"{smallest_max_gap([400, 5000]):.2f}")
+    0.08
+    """
+    _check_arguments(0.0, rate, confidence, power)
+    sizes = _check_rows(rows)
+    if not sizes[0]:
+        return None
+    pair = (int(sizes[0]), int(sizes[1]))
+    z = float(_TYPICAL * special.ndtri(confidence) + special.ndtri((1 + power) / 2))
+    max_gap = z * math.sqrt(max(rate * (1 - rate), 0.01) * (1 / pair[0] + 1 / pair[1]))
+    for _ in range(_UPDATES):
+        target = _Target(min(max_gap, 0.999), float(confidence))
+        factors = _Factors.solve(pair, (rate, rate), target)
+
+        def missed(gap: float, factors: _Factors = factors) -> bool:
+            goal = _Target(gap, float(confidence))
+            return _chance_of_all(sizes, rate, 0.0, goal, factors) < power
+
+        previous, max_gap = max_gap, _bisect(missed, 0.0, 1.0, 1e-4)
+        if abs(max_gap - previous) <= _PRECISION * max_gap:
+            break
+    return max_gap if max_gap < 0.999 else None
+
+
+def _bisect(holds: Callable[[float], bool], low: float, high: float, precision: float) -> float:
+    """The largest number for which it holds, where it holds below some number only."""
+    while high - low > precision:
         middle = (low + high) / 2
-        low, high = (middle, high) if confirmed(middle) else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def _check_rows(rows: Any) -> NDArray[np.int_]:
+    """The numbers of rows, sorted."""
+    sizes: NDArray[np.int_] = np.sort(np.asarray(rows))
+    if sizes.ndim != 1 or len(sizes) < 2 or sizes[0] < 0:
+        raise ValueError(
+            f"rows must hold the number of rows of each of two or more groups, got {rows!r}"
+        )
+    return sizes
 
 
 class _Target(NamedTuple):
@@ -192,7 +249,7 @@ class _Target(NamedTuple):
 def _rows_to_confirm(target: _Target, rate: float, gap: float, power: float) -> int:
     rates = _rates(rate, gap)
     variance = max(sum(each * (1 - each) for each in rates), 0.01)
-    z = target.z + max(float(special.ndtri(power)), 0.0)
+    z = _TYPICAL * target.z + max(float(special.ndtri(power)), 0.0)
     n = math.ceil(variance * (z / (target.max_gap - gap)) ** 2)
     for _ in range(_UPDATES):
         factors = _Factors.solve((n, n), rates, target)
@@ -235,19 +292,23 @@ class _Factors:
         low = min(rate - wide for rate, wide in zip(rates, spread, strict=True))
         high = max(rate + wide for rate, wide in zip(rates, spread, strict=True))
         shares = np.unique(np.linspace(max(low, 0.0), min(high, 1.0), _NODES))
-        upper = [_factor(sizes, share, target) for share in shares]
-        lower = [_factor(sizes, 1 - share, target) for share in shares]
+        found: dict[float, float] = {}  # at a rate of a half, the same shares from both sides
+        k = _TYPICAL
+        for share in (*shares, *(1 - shares)):
+            if (key := round(share, 9)) not in found:
+                found[key] = k = _factor(sizes, share, target, start=k)
+        upper, lower = ([found[round(one, 9)] for one in each] for each in (shares, 1 - shares))
         return cls(shares, np.array(upper), np.array(lower))
 
 
-def _factor(sizes: Sizes, share: float, target: _Target) -> float:
+def _factor(sizes: Sizes, share: float, target: _Target, start: float) -> float:
     """The factor k where the bound of p_a - p_b crosses ``max_gap``, for j = share n_b.
 
     With the p-value p at the count i that is tried, the bound is about max_gap + s (z(p) -
     z(alpha)), where s = (T - d) / z(confidence) is the standard deviation of d.
     """
     n_a, n_b = sizes
-    k, i = 1.05, -1
+    k, i = start, -1
     for _ in range(_STEPS):
         last, i = i, _highest_count(sizes, share * n_b, k, target)
         if i in (last, n_a):  # at n_a the bound does not cross max_gap
@@ -292,6 +353,16 @@ def _chance(sizes: Sizes, rates: Rates, target: _Target, factors: _Factors) -> f
     lowest = n_a - _highest_counts(sizes, n_b - j, lower, target)  # counts what is not hit
     inside = _at_least(lowest, n_a, np.array(p_a)) - _at_least(highest + 1, n_a, np.array(p_a))
     return float((mass * np.maximum(inside, 0.0)).sum())
+
+
+def _chance_of_all(
+    sizes: NDArray[np.int_], rate: float, gap: float, target: _Target, factors: _Factors
+) -> float:
+    """A lower bound of the power for several groups, of which the smallest two differ."""
+    high, low = _rates(rate, gap)
+    pair = (int(sizes[0]), int(sizes[1]))
+    worse = min(_chance(pair, rates, target, factors) for rates in ((high, low), (low, high)))
+    return worse - _other_failures(sizes, rate, gap, target, factors)
 
 
 def _likely_counts(n: int, rate: float) -> tuple[int, int]:
