@@ -204,7 +204,11 @@ def read_rows(
     ``sha256`` is the checksum of the file, where it is known already.
     """
     file = DataFile.from_path(path)
-    frame, kinds = file.read_frame(without_numbers(types or {}, task))
+    unused = task.dropped or []
+    if features is not None:
+        used = {*features, *task.keys, *task.others}
+        unused = [name for name in file.column_names() if name not in used]
+    frame, kinds = file.read_frame(without_numbers(types or {}, task), unused)
     named = [*(features or task.dropped or []), *task.others]
     check_columns(path, list(frame.columns), [*task.keys, *named])
     check_task(task)

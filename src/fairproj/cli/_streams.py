@@ -28,6 +28,7 @@ from fairproj.cli._rows import (
 )
 from fairproj.data.ranges import range_names
 from fairproj.io.cell_codes import CellCoder, cut_column
+from fairproj.io.number_texts import NumberTexts, find_traits, read_commas
 from fairproj.io.table_types import NUMBERS, USABLE, ColumnTypes, column_kinds, kind_of
 from fairproj.io.tables import (
     DataFile,
@@ -245,6 +246,8 @@ def _infer(values: list[Any], is_text: list[bool]) -> tuple[pa.DataType, list[An
         pa.BufferReader(written.getvalue().encode()),
         parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
     )
+    spelled = NumberTexts.of_traits(find_traits([("text", table.column(0))]))
+    table = read_commas(table, spelled.commas)
     read = {None: None} | dict(zip(different, _to_list(table.column(0)), strict=True))
     inferred = [read[value] if text else value for value, text in zip(values, is_text, strict=True)]
     return table.schema.field(0).type, inferred

@@ -199,7 +199,7 @@ def inspect_rows(
     >>> X = data.data.assign(customer_id=range(1000))
     >>> checked = inspect_rows(X, data.target, data.sensitive_features)
     >>> [(finding.kind, finding.column) for finding in checked.findings if finding.is_warning]
-    [('identifier', 'customer_id'), ('small_group', 'female')]
+    [('identifier', 'customer_id'), ('proxy', 'marital_status'), ('small_group', 'female')]
     """
     signs, classes = check_labels(y)
     positive = (signs > 0) == bool(check_pos_label(pos_label, classes))
