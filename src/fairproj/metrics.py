@@ -21,6 +21,7 @@ from fairproj.constraints import RATES, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import (
     Groups,
+    check_aligned,
     check_groups,
     check_labels,
     check_pos_label,
@@ -95,6 +96,8 @@ def cell_counts(
     pos_label: Any = None,
 ) -> tuple[CellCounts, Groups]:
     """Rows and positive predictions by group and label, and the groups."""
+    groups_and_weights = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    check_aligned(y_true=y_true, y_pred=y_pred, **groups_and_weights)
     actual, predicted = positive_masks(y_true, y_pred, pos_label)
     weight = None if sample_weight is None else check_weights(sample_weight, len(actual))
     groups = check_groups(sensitive_features, len(actual), beside="y_true")
@@ -347,6 +350,8 @@ def gap_curve(
     [[0.25, 0.5], [0.5, 0.5], [0.65, 0.0]]
     """
     compared = find_statistic(statistic)
+    groups_and_weights = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    check_aligned(y_true=y_true, y_score=y_score, **groups_and_weights)
     actual, _ = positive_masks(y_true, y_true, pos_label)
     score = _check_scores(y_score, "y_score", len(actual))
     weight = check_weights(sample_weight, len(actual))
@@ -471,6 +476,8 @@ def calibration_error(
     >>> errors["ece"].round(3).to_dict()
     {'overall': 0.175, 'a': 0.15, 'b': 0.4}
     """
+    groups_and_weights = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    check_aligned(y_true=y_true, y_prob=y_prob, **groups_and_weights)
     actual, _ = positive_masks(y_true, y_true, pos_label)
     prob = _check_scores(y_prob, "y_prob", len(actual))
     if (prob < 0).any() or (prob > 1).any():

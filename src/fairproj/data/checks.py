@@ -307,6 +307,32 @@ def _array_of(values: Any) -> NDArray[Any]:
     return array
 
 
+def check_aligned(**arguments: Any) -> None:
+    """Refuse pandas objects whose indexes have labels in common, but not in the same rows.
+
+    Rows correspond by position, as in scikit-learn. Labels in another order say that the rows do
+    not. Indexes without a common label say nothing, and other objects have no index.
+    """
+    indexes = {
+        name: each.index
+        for name, each in arguments.items()
+        if isinstance(each, pd.DataFrame | pd.Series)
+    }
+    for name, other in indexes.items():
+        first, index = next(iter(indexes.items()))
+        if len(other) != len(index) or index.equals(other) or not other.isin(index).any():
+            continue
+        pairs = enumerate(zip(index, other, strict=True))
+        row = next((row for row, labels in pairs if labels[0] != labels[1]), None)
+        if row is not None:
+            raise ValueError(
+                f"the indexes of {first} and {name} have labels in common in different rows (row "
+                f"{row} is {listing([index[row]])} in {first} and {listing([other[row]])} in "
+                f"{name}); align them, as in {name}.loc[{first}.index], or pass "
+                f"{name}.to_numpy() if their rows correspond by position"
+            )
+
+
 def check_lengths(X: Any, y: Any) -> None:
     try:
         check_consistent_length(X, y)

@@ -24,6 +24,7 @@ from fairproj.data import columns
 from fairproj.data.checks import (
     ALL_ZERO,
     Groups,
+    check_aligned,
     check_classes,
     check_groups,
     check_lengths,
@@ -317,6 +318,8 @@ def _check_range(matrix: NDArray[Any], header: Header) -> NDArray[np.bool_]:
 
 
 def _read_rows(part: Part, X: Any, sensitive_features: Any) -> PartRows:
+    weights = {"sensitive_features": sensitive_features, "sample_weight": part.sample_weight}
+    check_aligned(X=X, y=part.y, **weights)
     labels, codes = distinct_labels(part.y)
     check_lengths(X, codes)
     groups = weight = None

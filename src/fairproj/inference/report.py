@@ -28,7 +28,7 @@ from fairproj.constraints import (
     find_statistic,
 )
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import MOST_GROUPS, check_groups, distinct_labels
+from fairproj.data.checks import MOST_GROUPS, check_aligned, check_groups, distinct_labels
 from fairproj.data.columns import split_sensitive_columns
 from fairproj.data.types import Array
 from fairproj.inference.differences import (
@@ -143,6 +143,7 @@ class FairnessReport:
         >>> report.rates.query("rate == 'true_positive_rate'")[["group", "n"]].values.tolist()
         [['female', 50], ['male', 125]]
         """
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features)
         sensitive_features = find_sensitive_features(estimator, X, sensitive_features)
         return cls.from_predictions(
             y,
@@ -377,6 +378,7 @@ class RowCounts:
 
     def add(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> None:
         """Count some rows."""
+        check_aligned(y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
         labels, actual = distinct_labels(y_true)
         predictions, predicted = distinct_labels(y_pred)
         groups = check_groups(sensitive_features, len(actual), beside="y_true")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj.data.checks import Groups, check_groups, check_labels, check_pos_label
+from fairproj.data.checks import Groups, check_aligned, check_groups, check_labels, check_pos_label
 from fairproj.inspection.columns import Column, read_columns
 from fairproj.inspection.identifiers import identifiers_of
 from fairproj.inspection.proxies import (
@@ -201,6 +201,7 @@ def inspect_rows(
     >>> [(finding.kind, finding.column) for finding in checked.findings if finding.is_warning]
     [('identifier', 'customer_id'), ('proxy', 'marital_status'), ('small_group', 'female')]
     """
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     signs, classes = check_labels(y)
     positive = (signs > 0) == bool(check_pos_label(pos_label, classes))
     groups = check_groups(sensitive_features, len(signs), beside="y")

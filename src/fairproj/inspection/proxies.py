@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from fairproj.data.checks import check_groups, check_labels
+from fairproj.data.checks import check_aligned, check_groups, check_labels
 from fairproj.data.types import Array, Codes
 from fairproj.inspection.columns import Column, read_columns, sample_rows
 from fairproj.inspection.strength import class_aucs, deal_folds, usable_classes
@@ -79,6 +79,7 @@ def find_proxies(
     >>> proxies["column"].iloc[0], bool(proxies["nearly_determines"].any())
     ('relationship', False)
     """
+    check_aligned(X=X, sensitive_features=sensitive_features)
     columns, rows = read_columns(X, max_rows, random_state)
     groups = check_groups(sensitive_features, np.shape(X)[0])
     return rank_columns(columns, groups.codes[rows], groups.names, threshold, random_state)
@@ -123,6 +124,7 @@ def find_leaks(
     >>> find_leaks(X, y)["nearly_determines"].tolist()
     [True, False]
     """
+    check_aligned(X=X, y=y)
     columns, rows = read_columns(X, max_rows, random_state)
     signs, classes = check_labels(y)
     if len(signs) != np.shape(X)[0]:
@@ -181,6 +183,7 @@ def joint_auc(X: Any, sensitive_features: Any, *, random_state: int = 0) -> floa
     >>> joint_auc(data.data, data.sensitive_features) > 0.9
     True
     """
+    check_aligned(X=X, sensitive_features=sensitive_features)
     columns, rows = read_columns(X, JOINT_ROWS, random_state)
     groups = check_groups(sensitive_features, np.shape(X)[0])
     return joint_strength(columns, groups.codes[rows], random_state)

@@ -13,6 +13,7 @@ from fairproj.constraints import Rate, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import (
     Groups,
+    check_aligned,
     check_groups,
     check_labels,
     check_pos_label,
@@ -101,6 +102,7 @@ def confirmable_gaps(
     >>> sizes[["group", "rows", "held_out"]].values.tolist()
     [['Female', 1769, 442], ['Male', 9918, 2480]]
     """
+    check_aligned(y=y, sensitive_features=sensitive_features)
     signs, classes = check_labels(y)
     positive = (signs > 0) == bool(check_pos_label(pos_label, classes))
     groups = check_groups(sensitive_features, len(signs), beside="y")

@@ -17,7 +17,7 @@ from sklearn import metrics as sklearn_metrics
 from fairproj.boosting.record import History
 from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import plain_labels
+from fairproj.data.checks import check_aligned, plain_labels
 from fairproj.data.types import Codes
 from fairproj.inference import FairnessReport
 from fairproj.inference.report import (
@@ -122,6 +122,7 @@ def summarize_estimator(
     -------
     dict
     """
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     groups = find_sensitive_features(estimator, X, sensitive_features)
     pos_label = positive_label(estimator) if pos_label is None else pos_label
     source = _named(source or Source(), y, groups)

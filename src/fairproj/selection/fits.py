@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import check_pos_label
+from fairproj.data.checks import check_aligned, check_pos_label
 from fairproj.data.columns import split_sensitive_columns, take_rows
 from fairproj.data.sample import Sample, make_sample, scale_weights
 from fairproj.data.types import Array, Codes
@@ -166,6 +166,7 @@ class SearchData:
             sensitive_features = pd.DataFrame(sensitive_features)
         if pos_label is None:
             pos_label = getattr(innermost(estimator), "pos_label", None)
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         prepared = None
         if isinstance(estimator, BoostedClassifier) and parameter not in _PREPARED_BY:
             template = clone(estimator)

@@ -14,7 +14,7 @@ from sklearn.model_selection._split import GroupsConsumerMixin
 from sklearn.utils import check_random_state
 
 from fairproj.data.cells import Cells
-from fairproj.data.checks import check_groups, check_labels
+from fairproj.data.checks import check_aligned, check_groups, check_labels
 from fairproj.data.columns import take_rows
 
 
@@ -93,6 +93,7 @@ def fair_train_test_split(
     >>> [len(part) for part in parts]
     [750, 250, 750, 250, 750, 250]
     """
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     split = split_rows(make_cells(y, sensitive_features), test_size, random_state)
     if isinstance(sensitive_features, dict):
         sensitive_features = pd.DataFrame(sensitive_features)
