@@ -64,6 +64,8 @@ def computed_power(sizes, rates, max_gap, confidence):
         ((10, 25), (0.3, 0.5), 0.5),
         ((25, 10), (0.3, 0.5), 0.5),
         ((20, 20), (0.05, 0.0), 0.3),
+        ((12, 15), (0.8, 0.4), 0.8),
+        ((8, 12), (0.5, 0.5), 0.7),
     ],
 )
 def test_the_power_against_every_outcome(sizes, rates, max_gap):
@@ -132,6 +134,12 @@ def test_the_smallest_max_gap_is_where_a_gap_of_0_is_just_confirmed(sizes):
     smallest = smallest_max_gap(sizes, 0.3)
     assert largest_confirmable_gap(sizes, smallest + 0.003, 0.3) < 0.01
     assert largest_confirmable_gap(sizes, smallest - 0.003, 0.3) is None
+
+
+def test_a_large_gap_is_confirmed_by_few_rows():
+    assert rows_to_confirm(0.9) < 10
+    assert largest_confirmable_gap([80, 120], 0.9) > 0.7
+    assert largest_confirmable_gap([8, 12], 0.9) > 0.2
 
 
 def test_the_smallest_max_gap_of_few_rows():

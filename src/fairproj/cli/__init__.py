@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairproj.cli._app import GroupedCommand, app
 from fairproj.cli._audit import audit
+from fairproj.cli._check import check
 from fairproj.cli._demo import demo
 from fairproj.cli._export import export
 from fairproj.cli._frontier import frontier
@@ -15,5 +16,5 @@ from fairproj.cli._train import train
 
 __all__ = ["app"]
 
-for command in (demo, train, audit, report, predict, frontier, info, export, reproduce):
+for command in (demo, check, train, audit, report, predict, frontier, info, export, reproduce):
     app.command(cls=GroupedCommand)(command)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from fairproj import FairBoostClassifier
 from fairproj.cli._app import command_line
+from fairproj.cli._findings import inspect_task, warn_of_findings
 from fairproj.cli._large import LargeData, OnCluster
 from fairproj.cli._model_rows import ModelRows, summarize_tally
 from fairproj.cli._record import (
@@ -109,6 +110,8 @@ def train_in_memory(data: Path, plan: Plan) -> Result:
         share = float((rows.y == rows.positive).mean())
         named = list(zip(groups.names, sizes, strict=True))
         show_data(data, plan.task, rows.kinds, rows.positive, share, named)
+    findings = inspect_task(rows, plan.task, plan.targets, plan.fraction).findings
+    warn_of_findings(findings)
     training, test, held_out = _hold_out(rows, plan)
     fitted = _fit_rows(plan.make_estimator(pos_label=rows.positive), training, plan)
     model = fitted.model
@@ -123,6 +126,7 @@ def train_in_memory(data: Path, plan: Plan) -> Result:
         fitted.search,
         command_line(),
         fitted.confirmation,
+        findings,
     )
     return Result(model, record, None if test is None else _audit_held_out(model, test, record))
 

@@ -11,6 +11,7 @@ import numpy as np
 from fairproj.cli._rows import Rows, Task, held_out_words, split_by_time, split_rows
 from fairproj.constraints import STATISTICS
 from fairproj.data.time_split import TimeCut
+from fairproj.inspection import Finding
 from fairproj.io.records import RecordError, from_dict, to_dict
 from fairproj.report import METHODS
 from fairproj.selection import GapSearchCV
@@ -179,7 +180,10 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """The task, data and date of a training run, and the split, the targets and the search."""
+    """The task, data and date of a training run, and the split, the targets and the search.
+
+    ``findings`` are those of the checks before training.
+    """
 
     task: Task
     data: FileRecord
@@ -189,6 +193,7 @@ class TrainingRecord:
     search: SearchRecord | None
     command: str
     confirmation: Confirmation | None = None
+    findings: list[Finding] = field(default_factory=list)
     date: str = field(default_factory=lambda: datetime.date.today().isoformat(), kw_only=True)
 
     def __post_init__(self) -> None:

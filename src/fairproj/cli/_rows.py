@@ -209,6 +209,19 @@ def read_rows(
         used = {*features, *task.keys, *task.others}
         unused = [name for name in file.column_names() if name not in used]
     frame, kinds = file.read_frame(without_numbers(types or {}, task), unused)
+    return make_rows(file, frame, kinds, task, features, sha256)
+
+
+def make_rows(
+    file: DataFile,
+    frame: pd.DataFrame,
+    kinds: Mapping[str, str],
+    task: Task,
+    features: Sequence[str] | None = None,
+    sha256: str | None = None,
+) -> Rows:
+    """The columns of a task, out of the table of a file."""
+    path = file.path
     named = [*(features or task.dropped or []), *task.others]
     check_columns(path, list(frame.columns), [*task.keys, *named])
     check_task(task)
@@ -301,6 +314,11 @@ def check_ranged(path: object, kinds: Mapping[str, str], task: Task) -> None:
             )
 
 
+def cut_option(name: str, cuts: Sequence[float]) -> str:
+    """What --sensitive must be for these cuts."""
+    return shlex.quote(name + _cut_text(cuts))
+
+
 def _cut_text(cuts: Sequence[float]) -> str:
     """The cuts as --sensitive has them."""
     return ":" + ",".join(map(number_text, cuts))
@@ -320,11 +338,8 @@ def check_groups_of_training(
     counts : array of int, optional
         How many rows each of these stands for.
     """
-    for name in task.sensitive:
-        values = groups[name]
-        numbers = name not in task.ranges and all(map(_is_number, values.unique().tolist()))
-        if numbers and values.nunique() > MOST_NUMBERS:
-            raise ValueError(_many_values(path, name, values, positive, counts))
+    for name in columns_to_cut(task, groups):
+        raise ValueError(_many_values(path, name, groups[name], positive, counts))
     if len(groups.drop_duplicates()) < 2:
         found = " and ".join(f"{name} {groups[name].iloc[0]}" for name in task.sensitive)
         raise ValueError(
@@ -333,13 +348,24 @@ def check_groups_of_training(
         )
 
 
+def columns_to_cut(task: Task, groups: pd.DataFrame) -> list[str]:
+    """The sensitive columns of numbers that are not cut into ranges, but should be."""
+    return [
+        name
+        for name in task.sensitive
+        if name not in task.ranges
+        and groups[name].nunique() > MOST_NUMBERS
+        and all(map(_is_number, groups[name].unique().tolist()))
+    ]
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real | Decimal) and not isinstance(value, bool)
 
 
 def _many_values(path: object, name: str, values: pd.Series, positive: Any, counts: Any) -> str:
     cuts = propose_cuts(values, positive, counts)
-    advice = f"for example --sensitive {shlex.quote(name + _cut_text(cuts))}"
+    advice = f"for example --sensitive {cut_option(name, cuts)}"
     if not cuts:
         advice = "but no cut of it leaves two rows of each label on both sides"
     return (

@@ -317,6 +317,8 @@ def _factor(sizes: Sizes, share: float, target: _Target, start: float) -> float:
         d = i / n_a - share
         width = float(_rank(pair, target.z)) - d
         excess = _Test(pair, target.confidence, *FINE).excess(target.max_gap)
+        if i == n_a and excess < 0:
+            break  # no count of a is too high, so the bound crosses nowhere
         k = (target.max_gap + excess * width / target.z - d) / width
         if abs(excess) < _CLOSE:
             break

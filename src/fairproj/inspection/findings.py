@@ -24,7 +24,11 @@ from fairproj.inspection.sizes import RateSizes, sizes_of
 from fairproj.inspection.strength import FEWEST_ROWS
 
 MISSING_DIFFERENCE = 0.1  # between shares of missing values of two groups
-_NOTES = ("joint_proxy", "missing_values")  # kinds of findings that call for no action
+_NOTES = (
+    "joint_proxy",
+    "missing_values",
+    "decimal_commas",
+)  # kinds of findings that call for no action
 _EVENTS = {
     "all": "",
     "positive": " with the positive label",
@@ -39,7 +43,8 @@ class Finding:
     Attributes
     ----------
     kind : str
-        proxy, joint_proxy, identifier, leak, small_group or missing_values.
+        proxy, joint_proxy, identifier, leak, small_group or missing_values; the command
+        ``fairproj check`` also has separators, decimal_commas, unusable and ranges.
     column : str or None
         The column it is about; for a small group, the group.
     measure : float or None

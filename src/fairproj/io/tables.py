@@ -190,14 +190,21 @@ class DataFile:
 
         Numbers with separators of thousands are refused, but for ``unused`` columns.
         """
-        table, spelled = self.read_spelled(types)
+        frame, kinds, spelled = self.read_spelled_frame(types)
         for name, problem in spelled.problems().items():
             if name not in unused:
                 raise DataFileError(f"{self.path}: {problem}, or leave it out with --drop")
         self._say(spelled)
+        return frame, kinds
+
+    def read_spelled_frame(
+        self, types: ColumnTypes | None = None
+    ) -> tuple[pd.DataFrame, dict[str, str], NumberTexts]:
+        """The same, and the text columns of a CSV file that hold numbers; none is refused."""
+        table, spelled = self.read_spelled(types)
         with translate_errors(self.path):
             # Metadata that pandas wrote is not needed, and may be damaged.
-            return table.replace_schema_metadata().to_pandas(), column_kinds(table)
+            return table.replace_schema_metadata().to_pandas(), column_kinds(table), spelled
 
     def chunks(
         self, columns: Sequence[str], types: ColumnTypes, text_columns: Sequence[str] = ()
