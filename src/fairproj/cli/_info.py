@@ -51,6 +51,7 @@ def _rows(model: Any) -> list[list[Any]]:
         *([["held out", record.held_out.which]] if record and record.held_out else []),
         ["search", search if record else _UNKNOWN],
         ["confirmed", confirmed.reason if confirmed else "no"],
+        *(["found before training", one.words] for one in (record.findings if record else [])),
     ]
 
 
