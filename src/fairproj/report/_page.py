@@ -21,7 +21,7 @@ _VERDICTS = {
 def html(content: Content) -> str:
     """A page that needs no other file."""
     content = finite(content)
-    page: str = _environment().from_string(_text("page.html")).render(content=content).lstrip()
+    page: str = _environment().get_template("page.html").render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
 
 
@@ -33,7 +33,11 @@ def _environment() -> Any:
             "the report page needs jinja2; install it with pip install 'fairproj[report]'"
         ) from None
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     # jinja2's own filter then leaves nothing in the text that could end a script element.
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
