@@ -1,13 +1,17 @@
-"""Splits by group and label, the frontier of score and gap, and the search within a gap."""
+"""Splits by group and label, the frontier of score and gap, and searches for models."""
 
+from fairproj.selection.alternatives import Alternatives, SearchOutcome, find_alternatives
 from fairproj.selection.frontier import Frontier, fairness_frontier
 from fairproj.selection.search import GapSearchCV
 from fairproj.selection.splits import FairStratifiedKFold, fair_train_test_split
 
 __all__ = [
+    "Alternatives",
     "FairStratifiedKFold",
     "Frontier",
     "GapSearchCV",
+    "SearchOutcome",
     "fair_train_test_split",
     "fairness_frontier",
+    "find_alternatives",
 ]
