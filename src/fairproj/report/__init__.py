@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from fairproj.io.atomic import write_text
+from fairproj.report._alternatives import alternatives_content, alternatives_markdown
 from fairproj.report._content import Content
 from fairproj.report._frontier import METHODS, frontier_content, search_content
 from fairproj.report._markdown import markdown, model_card
@@ -32,6 +33,7 @@ __all__ = [
     "ScoredRows",
     "Source",
     "add_estimator",
+    "alternatives_content",
     "certificate_words",
     "frontier_content",
     "how_intervals_hold",
@@ -49,7 +51,7 @@ __all__ = [
     "write_report",
 ]
 
-_RENDERERS = {".html": html, ".htm": html, ".md": markdown}
+_MARKDOWN = {"fairproj report": markdown, "fairproj alternatives": alternatives_markdown}
 
 
 def write_report(content: Content, path: str | os.PathLike[str]) -> None:
@@ -57,7 +59,9 @@ def write_report(content: Content, path: str | os.PathLike[str]) -> None:
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
         write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
-    elif suffix in _RENDERERS:
-        write_text(path, _RENDERERS[suffix](content))
+    elif suffix in (".html", ".htm"):
+        write_text(path, html(content))
+    elif suffix == ".md":
+        write_text(path, _MARKDOWN[content["format"]](content))
     else:
         raise ValueError(f"{path} has a name of unknown kind; name a .html, .md or .json file")

@@ -121,9 +121,9 @@ class Alternatives:
     Notes
     -----
     On the test rows, the intervals of rates, gaps and adverse impact ratios are exact, and so are
-    those of the accuracy and the selection rate. Those of ROC AUC, KS and the standardized mean difference, and of all
-    differences between the two models, are percentile intervals of a bootstrap that resamples the
-    rows of each group, the same for both models; they are approximate.
+    those of the accuracy and the selection rate. Those of ROC AUC, KS and the standardized mean
+    difference, and of all differences between the two models, are percentile intervals of a
+    bootstrap that resamples the rows of each group, the same for both models; they are approximate.
     """
 
     table: pd.DataFrame
