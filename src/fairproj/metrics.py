@@ -552,7 +552,7 @@ def ks_statistic(y_true: Any, y_score: Any, *, sample_weight: Any = None) -> flo
                 f"every row with label {label!s} has sample_weight zero, and both labels are "
                 "compared; give such rows weight"
             )
-    return RankedScores.of(actual, score).ks(weight)
+    return RankedScores.of(actual, score).auc_and_ks(weight)[1]
 
 
 def adverse_impact_ratio(

@@ -54,8 +54,7 @@ class ModelFigures:
         """The figures that `TOTALS` names; one that lacks rows is NaN."""
         weight = np.ones(len(self.actual)) if weight is None else weight
         counts = self.counts(weight)
-        with np.errstate(invalid="ignore"):
-            auc, ks = self._ranked.auc(weight), self._ranked.ks(weight)
+        auc, ks = self._ranked.auc_and_ks(weight)
         selected = float(counts.predicted.sum() / counts.size.sum())
         return np.array([auc, counts.accuracy, ks, selected, self.statistic.value(counts)])
 

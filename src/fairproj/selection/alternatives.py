@@ -45,7 +45,7 @@ from fairproj.selection.workers import delayed
 SCORES = {"roc_auc": "ROC AUC", "accuracy": "accuracy"}
 PLAIN = "plain model"
 # Of the default grid: the targets as shares of the plain model's gap on the training rows.
-TARGET_SHARES = (0.8, 0.6, 0.4, 0.2, 0.05)
+TARGET_SHARES = (0.9, 0.75, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 N_SEEDS = 2
 
 
@@ -390,11 +390,11 @@ def default_grid(
 ) -> list[dict[str, Any]]:
     """The candidates that `find_alternatives` tries by default, in the form of a ``param_grid``.
 
-    Targets are 80, 60, 40, 20 and 5 % of the plain model's gap on the training rows. The gap that
-    is looked at is bounded by each of them with three kinds of trees (the estimator's own, half as
-    many leaves, twice the learning rate) and two seeds. Demographic parity and the selection ratio,
-    which the adverse impact ratio is about, are bounded as well, with the estimator's own trees and
-    seed.
+    Targets are 90, 75, 60, 50, 40, 30, 20 and 10 % of the plain model's gap on the training rows,
+    to two digits. The gap that is looked at is bounded by each of them with three kinds of trees
+    (the estimator's own, half as many leaves, twice the learning rate) and two seeds. Demographic
+    parity and the selection ratio, which the adverse impact ratio is about, are bounded as well,
+    with the estimator's own trees and seed.
 
     Parameters
     ----------
