@@ -452,9 +452,9 @@ def _measure_plain(fit: FoldFit, plan: _Plan) -> dict[str, Any]:
     measured = {"params": {}, **_measure(fit, plan)}
     if not measured["useful"]:
         raise ValueError(
-            "the plain model says nearly the same to everyone where it decides, so its gap means "
-            "nothing; give a FairBoostClassifier with selection_rate= or class_weight='balanced', "
-            "or better features"
+            "the plain model does not beat chance where it decides, or says the same to nearly "
+            "everyone, so its gap means nothing; with rare labels give a FairBoostClassifier with "
+            "class_weight='balanced' or selection_rate=, else features that say more"
         )
     return measured
 
