@@ -341,7 +341,7 @@ def test_the_default_grid():
     gaps = {"demographic_parity": 0.2, "selection_ratio": 0.5, "equal_opportunity": 0.1}
     grid = default_grid(STATISTICS["equal_opportunity"], gaps, FairBoostClassifier(random_state=3))
     first = grid[0]
-    assert first["max_gap"] == [0.09, 0.075, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01]
+    assert first["max_gap"] == [0.09, 0.075, 0.06, 0.045, 0.03, 0.02, 0.01, 0.005]
     assert [one["constraints"][0] for one in grid] == [
         *["equal_opportunity"] * 6,
         "demographic_parity",

@@ -28,6 +28,7 @@ from fairproj.cli._show import NOT_MET, UNDECIDED
 from fairproj.cli._train_options import ClassWeight, check_share, plain_value
 from fairproj.report import Source, alternatives_content, measure_on_rows, write_report
 from fairproj.selection import Alternatives, SearchOutcome, find_alternatives
+from fairproj.selection.alternatives import NotUsefulError
 
 _TEST_SIZE = 0.25
 _MOST_CANDIDATES = 15  # on the terminal; the page has them all
@@ -153,16 +154,13 @@ def alternatives(
         pos_label=rows.positive,
         random_state=seed,
     )
-    found = find_alternatives(
+    found = _search(
         estimator,
-        rows.X,
-        rows.y,
-        sensitive_features=rows.groups,
+        rows,
         metric=constraint,
         scoring=scoring.value,
         tolerance=tolerance,
         reference=reference,
-        test_size=_TEST_SIZE,
         random_state=seed,
         n_jobs=jobs,
         verbose=not as_json,
@@ -178,6 +176,24 @@ def alternatives(
         _show(content)
         _show_files(found, outputs, model, data)
     raise typer.Exit(_CODES.get(found.outcome, NOT_MET))
+
+
+def _search(estimator: FairBoostClassifier, rows: Rows, **options: Any) -> Alternatives:
+    try:
+        return find_alternatives(
+            estimator,
+            rows.X,
+            rows.y,
+            sensitive_features=rows.groups,
+            test_size=_TEST_SIZE,
+            **options,
+        )
+    except NotUsefulError:
+        raise ValueError(
+            "the plain model does not beat chance where it decides, or says the same to nearly "
+            "everyone, so its gap means nothing; with rare labels add --class-weight balanced or "
+            "--selection-rate, else add columns that say more about the label"
+        ) from None
 
 
 def _source(rows: Rows, task: Task) -> Source:
@@ -210,19 +226,15 @@ def _save(found: Alternatives, rows: Rows, task: Task, seed: int, path: Path) ->
 
 
 def _show(content: dict[str, Any]) -> None:
-    candidates = content["candidates"]
-    shown = candidates[: _MOST_CANDIDATES + 1]
+    plain, *candidates = content["candidates"]
+    ranked = [row for row in candidates if row["rank"] is not None]
     show_table(
-        f"Models on the {content['rows']['selection']:,} selection rows, by gap",
-        ["rank", "bounded", "within", "leaves", "rate", "seed", *_SHOWN.values(), ""],
-        [_candidate_row(row) for row in shown],
+        f"Models within the tolerance on the {content['rows']['selection']:,} selection rows, by "
+        "gap",
+        ["rank", "bounded", "within", "leaves", "rate", "seed", *_SHOWN.values()],
+        [_candidate_row(row) for row in [plain, *ranked[:_MOST_CANDIDATES]]],
     )
-    if len(shown) < len(candidates):
-        print_line(
-            f"{len(candidates) - len(shown)} more candidates are in the file of --output and in "
-            "--json."
-        )
-        print_line()
+    _show_others(candidates, ranked)
     _show_test(content)
     for sentence in content["summary"]:
         print_line(sentence)
@@ -230,8 +242,6 @@ def _show(content: dict[str, Any]) -> None:
 
 _SHOWN = {
     "roc_auc": "AUC",
-    "ks": "KS",
-    "accuracy": "accuracy",
     "gap": "gap",
     "adverse_impact_ratio": "AIR",
     "standardized_mean_difference": "SMD",
@@ -246,47 +256,62 @@ def _candidate_row(row: dict[str, Any]) -> list[Any]:
         row["series"],
         *(f"{params[name]:g}" if params else "" for name in settings),
         *(_number(row[name]) for name in _SHOWN),
-        _standing(row),
     ]
 
 
-def _standing(row: dict[str, Any]) -> str:
-    if row["chosen"] or row["rank"] is not None or row["number"] == 0:
-        return "chosen" if row["chosen"] else ""
-    return "score too low" if row["useful"] else "not useful"
+def _show_others(candidates: list[dict[str, Any]], ranked: list[dict[str, Any]]) -> None:
+    """Print how many candidates the table leaves out, and why."""
+    reasons = {
+        "within the tolerance with a larger gap": len(ranked[_MOST_CANDIDATES:]),
+        "with too low a score": sum(one["useful"] for one in candidates) - len(ranked),
+        "not useful": sum(not one["useful"] for one in candidates),
+    }
+    others = [f"{count} {reason}" for reason, count in reasons.items() if count]
+    if others:
+        n_others = len(candidates) - len(ranked[:_MOST_CANDIDATES])
+        print_line(
+            f"{n_others} more candidates, listed by --output and --json: {', '.join(others)}."
+        )
+        print_line()
 
 
 def _show_test(content: dict[str, Any]) -> None:
+    interval = f"{100 * content['confidence']:g} % interval"
     models = [name for name in ("plain", "chosen", "difference") if name in content["test"][0]]
     show_table(
-        f"On the {content['rows']['test']:,} test rows, with {100 * content['confidence']:g} % "
-        "intervals",
-        ["", *models],
-        [[row["name"], *(_interval(row[one]) for one in models)] for row in content["test"]],
+        f"On the {content['rows']['test']:,} test rows",
+        ["figure", "model", "value", interval],
+        [
+            [row["name"], model, *_with_interval(row[model])]
+            for row in content["test"]
+            for model in models
+        ],
     )
     show_table(
         f"Groups on the test rows, compared with {content['reference']}",
-        ["group", "model", "adverse impact ratio", "standardized mean difference"],
+        ["group", "model", "AIR", interval, "SMD", interval],
         [
-            [row["group"], row["model"], _ratio(row), _number(row["standardized_mean_difference"])]
+            [row["group"], row["model"], *(cell for name in _BY_GROUP for cell in _of(row, name))]
             for row in content["groups"]
             if row["group"] != content["reference"]
         ],
     )
 
 
+_BY_GROUP = ("adverse_impact_ratio", "standardized_mean_difference")
+
+
+def _of(row: dict[str, Any], name: str) -> list[str]:
+    ends = {"estimate": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
+    return _with_interval(ends)
+
+
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
 
 
-def _interval(row: dict[str, Any]) -> str:
-    return f"{_number(row['estimate'])} ({_number(row['low'])} to {_number(row['high'])})"
-
-
-def _ratio(row: dict[str, Any]) -> str:
-    names = ("", "_low", "_high")
-    value, low, high = (_number(row[f"adverse_impact_ratio{name}"]) for name in names)
-    return f"{value} ({low} to {high})"
+def _with_interval(row: dict[str, Any]) -> list[str]:
+    return [_number(row["estimate"]), f"{_number(row['low'])} to {_number(row['high'])}"]
 
 
 def _show_files(found: Alternatives, outputs: list[Path], model: Path | None, data: Path) -> None:

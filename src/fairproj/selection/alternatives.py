@@ -45,8 +45,12 @@ from fairproj.selection.workers import delayed
 SCORES = {"roc_auc": "ROC AUC", "accuracy": "accuracy"}
 PLAIN = "plain model"
 # Of the default grid: the targets as shares of the plain model's gap on the training rows.
-TARGET_SHARES = (0.9, 0.75, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+TARGET_SHARES = (0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
 N_SEEDS = 2
+
+
+class NotUsefulError(ValueError):
+    """The plain model is not useful, so there is nothing to compare with."""
 
 
 class SearchOutcome(Enum):
@@ -390,7 +394,7 @@ def default_grid(
 ) -> list[dict[str, Any]]:
     """The candidates that `find_alternatives` tries by default, in the form of a ``param_grid``.
 
-    Targets are 90, 75, 60, 50, 40, 30, 20 and 10 % of the plain model's gap on the training rows,
+    Targets are 90, 75, 60, 45, 30, 20, 10 and 5 % of the plain model's gap on the training rows,
     to two digits. The gap that is looked at is bounded by each of them with three kinds of trees
     (the estimator's own, half as many leaves, twice the learning rate) and two seeds. Demographic
     parity and the selection ratio, which the adverse impact ratio is about, are bounded as well,
@@ -451,7 +455,7 @@ def _measure_plain(fit: FoldFit, plan: _Plan) -> dict[str, Any]:
     """What is measured of the plain model, which must be useful for its gap to mean anything."""
     measured = {"params": {}, **_measure(fit, plan)}
     if not measured["useful"]:
-        raise ValueError(
+        raise NotUsefulError(
             "the plain model does not beat chance where it decides, or says the same to nearly "
             "everyone, so its gap means nothing; with rare labels give a FairBoostClassifier with "
             "class_weight='balanced' or selection_rate=, else features that say more"
@@ -777,7 +781,28 @@ def _on_test_rows(found: Alternatives) -> list[str]:
         f"{score['plain']:.3f} with the plain one there; the difference is "
         f"{score['difference']:+.3f} ({share} interval {_range(score, 'difference')}), "
         f"{_side(score, found.tolerance)}.",
+        _impact(found),
     ]
+
+
+def _impact(found: Alternatives) -> str:
+    """The worst adverse impact ratio of either model on the test rows."""
+    others = found.test_groups[found.test_groups["group"] != found.reference]
+    worst = {}
+    for name, of_model in others.groupby("model"):
+        known = of_model.dropna(subset=["adverse_impact_ratio"])
+        if known.empty:
+            return f"Nobody of the group {found.reference} is selected, so no ratio is known."
+        worst[name] = known.loc[known["adverse_impact_ratio"].idxmin()]
+    ratios = {name: row["adverse_impact_ratio"] for name, row in worst.items()}
+    lower = " It is lower with the chosen model: look at the selection rates of both."
+    return (
+        f"The smallest adverse impact ratio to {found.reference} is {ratios['chosen']:.3f} "
+        f"({_range(worst['chosen'], 'adverse_impact_ratio')}) for {worst['chosen']['group']} with "
+        f"the chosen model and {ratios['plain']:.3f} "
+        f"({_range(worst['plain'], 'adverse_impact_ratio')}) for {worst['plain']['group']} with "
+        f"the plain one.{lower if ratios['chosen'] < ratios['plain'] else ''}"
+    )
 
 
 def _side(score: pd.Series, tolerance: float) -> str:
