@@ -11,9 +11,10 @@ from sklearn.svm import LinearSVC
 
 from fairproj import FairBoostClassifier, FairnessReport, metrics
 from fairproj.constraints import STATISTICS
-from fairproj.selection import SearchOutcome, fair_train_test_split, find_alternatives
+from fairproj.selection import SearchOutcome, comparison, fair_train_test_split, find_alternatives
 from fairproj.selection import alternatives as module
-from fairproj.selection.alternatives import default_grid, describe, rank_by_gap, split_in_three
+from fairproj.selection.alternatives import default_grid, rank_by_gap, split_in_three
+from fairproj.selection.comparison import Plan, describe
 from simulated import unfair
 
 SMALL = {"n_estimators": 6, "max_leaf_nodes": 4}
@@ -315,8 +316,8 @@ def test_a_difference_within_the_noise_is_called_so():
 def outcome(gap, score, tolerance=0.01):
     columns = ["chosen", "difference_low", "difference_high"]
     test = pd.DataFrame([[0.5, *gap], [0.5, *score]], ["gap", "roc_auc"], columns)
-    plan = module._Plan(STATISTICS["demographic_parity"], "roc_auc", tolerance, 0, 0.95, 100, 0)
-    return module._outcome(test, plan)
+    plan = Plan(STATISTICS["demographic_parity"], "roc_auc", tolerance, 0, 0.95, 100, 0)
+    return comparison._outcome(test, plan)
 
 
 def test_outcomes():
@@ -329,9 +330,9 @@ def test_outcomes():
 
 def test_a_score_beyond_the_tolerance_is_said():
     score = pd.Series({"difference_low": -0.03, "difference_high": -0.02})
-    assert module._side(score, 0.01) == "more than the tolerance of 0.01 below"
-    assert module._side(score, 0.025).startswith("which does not tell whether")
-    assert module._side(score, 0.03) == "within the tolerance of 0.03"
+    assert comparison._side(score, 0.01) == "more than the tolerance of 0.01 below"
+    assert comparison._side(score, 0.025).startswith("which does not tell whether")
+    assert comparison._side(score, 0.03) == "within the tolerance of 0.03"
 
 
 # The grid, and other options
@@ -341,7 +342,7 @@ def test_the_default_grid():
     gaps = {"demographic_parity": 0.2, "selection_ratio": 0.5, "equal_opportunity": 0.1}
     grid = default_grid(STATISTICS["equal_opportunity"], gaps, FairBoostClassifier(random_state=3))
     first = grid[0]
-    assert first["max_gap"] == [0.09, 0.075, 0.06, 0.045, 0.03, 0.02, 0.01, 0.005]
+    assert first["max_gap"] == [0.09, 0.08, 0.07, 0.06, 0.05, 0.04, 0.02, 0.005]
     assert [one["constraints"][0] for one in grid] == [
         *["equal_opportunity"] * 6,
         "demographic_parity",
@@ -438,6 +439,14 @@ def test_an_interrupt_says_what_was_done(monkeypatch):
 def test_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
         search(*frame(300), **options)
+
+
+def test_rows_that_do_not_match_are_refused():
+    X, y, groups = frame(300)
+    with pytest.raises(ValueError, match="X has 200 rows and y has 300"):
+        search(X[:200], y, groups)
+    with pytest.raises(ValueError, match="sensitive_features has 200 rows and y has 300"):
+        search(X, y, groups[:200])
 
 
 def test_one_group_is_refused():

@@ -44,7 +44,7 @@ def test_what_is_printed(searched):
     text = " ".join(printed.split())
     assert "Models within the tolerance on the 250 selection rows, by gap" in text
     assert "…" not in text  # 80 columns are enough for the table
-    assert "On the 250 test rows, with 95 % intervals" in text
+    assert "On the 250 test rows figure model value 95 % interval" in text
     assert "A less discriminatory alternative was found" in text
     assert "Groups on the test rows, compared with male" in text
     assert re.search(r"\d+ more candidates, listed by --output and --json", text)

@@ -605,8 +605,10 @@ def adverse_impact_ratio(
 
 def ratios_to(rates: Array, reference: int) -> Array:
     """Each rate divided by that of the reference; NaN where that is 0."""
-    unknown: Array = np.full(len(rates), np.nan)
-    return np.divide(rates, rates[reference], out=unknown, where=rates[reference] > 0)
+    ratios: Array = np.full(len(rates), np.nan)
+    if rates[reference] > 0:
+        ratios = rates / rates[reference]
+    return ratios
 
 
 def find_reference(reference: Any, groups: Groups, values: Array) -> int:

@@ -16,7 +16,7 @@ from fairproj.report._content import Content, finite
 from fairproj.report._markdown import _escape, _list, _reproduce, _section, _table
 from fairproj.report._summary import Source
 from fairproj.selection import Alternatives
-from fairproj.selection.alternatives import PLAIN, SCORES, describe
+from fairproj.selection.comparison import PLAIN, SCORES, describe
 
 FOUR_FIFTHS = 0.8
 FIGURES = {
@@ -128,13 +128,15 @@ def _test(found: Alternatives) -> list[Content]:
     ]
 
 
-def _ends(row: pd.Series, name: str) -> Content:
+def _ends(row: Any, name: str) -> Content:
     return {"estimate": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
 
 
 def _gaps(reports: Mapping[str, FairnessReport]) -> list[Content]:
     """All gaps on the test rows, one row for each gap and a column for each model."""
-    by_model = {name: report.gaps.set_index("gap") for name, report in reports.items()}
+    by_model: dict[str, Any] = {
+        name: report.gaps.set_index("gap") for name, report in reports.items()
+    }
     return [
         {
             "gap": gap,
@@ -178,7 +180,7 @@ def protocol(content: Content) -> list[str]:
         f"{rows['test']:,} test rows, with the same share of each group and label in all parts.",
         f"The plain model, which has no fairness constraint, and {n_candidates} candidates were "
         "trained on the training rows alone. Each candidate is a model of boosted trees with a "
-        "limit on a gap between the groups; the table below lists all of them.",
+        "limit on a gap between the groups; the table of everything that was tried lists them.",
         "Every model was measured on the selection rows. A candidate counts if it is useful (its "
         "predictions beat chance and are not the same for nearly everyone) and if its "
         f"{score} is at most {content['tolerance']:g} below that of the plain model. Of those that "

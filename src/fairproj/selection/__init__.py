@@ -1,6 +1,7 @@
 """Splits by group and label, the frontier of score and gap, and searches for models."""
 
-from fairproj.selection.alternatives import Alternatives, SearchOutcome, find_alternatives
+from fairproj.selection.alternatives import find_alternatives
+from fairproj.selection.comparison import Alternatives, SearchOutcome
 from fairproj.selection.frontier import Frontier, fairness_frontier
 from fairproj.selection.search import GapSearchCV
 from fairproj.selection.splits import FairStratifiedKFold, fair_train_test_split
