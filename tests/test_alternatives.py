@@ -1,5 +1,8 @@
 """The search for less discriminatory alternatives."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC
 
 from fairproj import FairBoostClassifier, FairnessReport, metrics
@@ -461,3 +465,22 @@ def test_a_plain_model_that_says_the_same_to_everyone_is_refused():
     y = (rng.random(2000) < 0.05).astype(int)
     with pytest.raises(ValueError, match="the plain model does not beat chance"):
         search(X, y, groups)
+
+
+def test_the_guide(capsys):
+    """Its code runs, with an own pipeline as the plain model."""
+    text = (Path(__file__).parents[1] / "docs" / "alternatives.md").read_text("utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names = {}
+    exec(compile(block, "alternatives.md", "exec"), names)
+    found = names["found"]
+    assert len(found.table) == 7
+    assert isinstance(found.plain, Pipeline)
+    assert found.outcome.sentence in capsys.readouterr().out
+
+
+def test_the_guide_names_the_default_grid_and_the_outcomes():
+    text = (Path(__file__).parents[1] / "docs" / "alternatives.md").read_text("utf-8")
+    shares = [f"{100 * share:g}" for share in module.TARGET_SHARES]
+    assert f"{', '.join(shares[:-1])} and {shares[-1]} %" in " ".join(text.split())
+    assert all(f"| {outcome.value} |" in text for outcome in SearchOutcome)
