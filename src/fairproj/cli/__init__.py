@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairproj.cli._alternatives import alternatives
 from fairproj.cli._app import GroupedCommand, app
 from fairproj.cli._audit import audit
 from fairproj.cli._check import check
@@ -16,5 +17,8 @@ from fairproj.cli._train import train
 
 __all__ = ["app"]
 
-for command in (demo, check, train, audit, report, predict, frontier, info, export, reproduce):
+for command in (
+    *(demo, check, train, audit, report, predict, frontier, alternatives),
+    *(info, export, reproduce),
+):
     app.command(cls=GroupedCommand)(command)

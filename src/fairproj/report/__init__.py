@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from fairproj.io.atomic import write_text
+from fairproj.report._alternatives import alternatives_content, alternatives_markdown
 from fairproj.report._content import Content
 from fairproj.report._frontier import METHODS, frontier_content, search_content
 from fairproj.report._importance import MOST_EXPLAINED, can_explain, importance_content
@@ -42,6 +43,7 @@ __all__ = [
     "ScoredRows",
     "Source",
     "add_estimator",
+    "alternatives_content",
     "can_explain",
     "certificate_words",
     "decision_threshold",
@@ -62,7 +64,7 @@ __all__ = [
     "write_report",
 ]
 
-_RENDERERS = {".html": html, ".htm": html, ".md": markdown}
+_MARKDOWN = {"fairproj report": markdown, "fairproj alternatives": alternatives_markdown}
 
 
 def write_report(content: Content, path: str | os.PathLike[str]) -> None:
@@ -70,7 +72,9 @@ def write_report(content: Content, path: str | os.PathLike[str]) -> None:
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
         write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
-    elif suffix in _RENDERERS:
-        write_text(path, _RENDERERS[suffix](content))
+    elif suffix in (".html", ".htm"):
+        write_text(path, html(content))
+    elif suffix == ".md":
+        write_text(path, _MARKDOWN[content["format"]](content))
     else:
         raise ValueError(f"{path} has a name of unknown kind; name a .html, .md or .json file")

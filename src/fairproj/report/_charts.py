@@ -315,3 +315,30 @@ def _place(scale: Axis, value: float | None) -> float | None:
 
 def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
+
+
+def alternatives(content: dict[str, Any]) -> dict[str, Any]:
+    """The models of a search by score and gap, and the score that a candidate needed."""
+    series = list(dict.fromkeys(point["series"] for point in content["points"]))
+    points = [
+        {**point, "index": i, "style": series.index(point["series"])}
+        for i, point in enumerate(content["points"])
+        if point["gap"] is not None and point["score"] is not None
+    ]
+    x = axis([0.0, *(point["gap"] for point in points)], 5)
+    y = axis([content["least_score"], *(point["score"] for point in points)], 5)
+    marks = [_mark(point, points, x, y) for point in points]
+    return {
+        "series": series,
+        "x": x,
+        "y": y,
+        "least": _from_top(y, content["least_score"]),
+        # Painted last, so on top: those that count, then the plain and the chosen one.
+        "marks": sorted(marks, key=lambda mark: (mark["chosen"], mark["plain"], mark["counts"])),
+    }
+
+
+def ratio_axis(rows: Sequence[dict[str, Any]]) -> Axis:
+    """For ratios to a reference, from 0; what lies far beyond 2 is drawn at the end."""
+    ends = _known(row[f"adverse_impact_ratio{end}"] for row in rows for end in ("", "_high"))
+    return axis([0.0, 1.0, *(min(end, 2.0) for end in ends)], 5)

@@ -9,6 +9,7 @@ from typing import Any
 from fairproj.report import _charts
 from fairproj.report._content import Content, finite
 
+_TEMPLATES = {"fairproj report": "page.html", "fairproj alternatives": "alternatives.html"}
 _VERDICTS = {
     "met": "Target met",
     "not met": "Target not met",
@@ -21,7 +22,8 @@ _VERDICTS = {
 def html(content: Content) -> str:
     """A page that needs no other file."""
     content = finite(content)
-    page: str = _environment().get_template("page.html").render(content=content).lstrip()
+    template = _environment().get_template(_TEMPLATES[content["format"]])
+    page: str = template.render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
 
 
@@ -59,6 +61,7 @@ def _filters() -> dict[str, Callable[..., str]]:
         "short": "{:g}".format,
         "short_number": "{:.3g}".format,
         "with_se": _with_se,
+        "with_interval": _with_interval,
     }
 
 
@@ -83,6 +86,16 @@ def _signed(value: float | None) -> str:
 def _with_se(point: Content, name: str) -> str:
     error = point[f"{name}_se"]
     return _number(point[name]) + ("" if error is None else f" ± {error:.3f}")
+
+
+def _with_interval(row: Content, name: str = "") -> str:
+    """A value and its interval, which ``name`` may begin the names of."""
+    keys = (f"{name}_low", f"{name}_high") if name else ("low", "high")
+    value = row[name or "estimate"]
+    if value is None:
+        return "unknown"
+    low, high = ("unlimited" if row[end] is None else _number(row[end]) for end in keys)
+    return f"{_number(value)} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def _by_rate(rates: list[Content]) -> dict[str, list[Content]]:
