@@ -14,7 +14,7 @@ from fairproj.inference import FairnessReport
 from fairproj.io.versions import versions
 from fairproj.report._content import Content, finite
 from fairproj.report._markdown import _escape, _list, _reproduce, _section, _table
-from fairproj.report._summary import Source
+from fairproj.report._source import Source
 from fairproj.selection import Alternatives
 from fairproj.selection.comparison import PLAIN, SCORES, describe
 
