@@ -65,8 +65,8 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
     A gap of exactly ``max_gap`` is hardly ever confirmed. So the estimator is trained for less,
     where it has a parameter for it: the largest gap that the safety part confirms with a chance of
     80 %, from the sizes of its groups alone (half of ``max_gap`` for a ratio and for precisions,
-    where this is not known). Where not even a gap of 0 would be confirmed, an error says so before training, with the
-    number of rows that would be needed.
+    where this is not known). Where not even a gap of 0 would be confirmed, an error says so before
+    training, with the number of rows that would be needed.
 
     A model that says the same to everyone has no gap. It is no solution either: the true positive
     rate of a model must exceed its false positive rate by two standard errors on the safety part.
