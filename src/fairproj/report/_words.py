@@ -23,7 +23,7 @@ def constraint(constraints: Any) -> str:
         return ", ".join(map(constraint, constraints))
     if isinstance(constraints, Constraint):
         for statistic in STATISTICS.values():
-            if statistic.constraint == constraints:
+            if statistic.constrainable and statistic.constraint == constraints:
                 return statistic.title
     return f"the user's own ({type(constraints).__name__})"
 
