@@ -483,12 +483,13 @@ def _error(task: Future) -> BaseException:
     error: BaseException = FutureCancelledError(task.key, f"it is {task.status}")
     if task.status == "error":
         error = task.exception()
-        return error
-    with suppress(DaskTimeoutError, RuntimeError):  # the client may be closed
+    else:
         try:
             task.result(timeout=LISTEN)
         except CancelledError as reason:
             error = reason
+        except (DaskTimeoutError, RuntimeError):
+            pass  # the client is closed
     return error
 
 
