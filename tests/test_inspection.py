@@ -186,6 +186,32 @@ def test_missing_values_may_be_the_proxy():
     assert find_proxies(dates, sex)["auc"].tolist() == [1.0]
 
 
+def test_strange_columns():
+    """Of any type, and in any case without a warning."""
+    rng = np.random.default_rng(0)
+    groups, y = rng.choice(["a", "b"], 300), rng.integers(2, size=300)
+    X = pd.DataFrame(
+        {
+            "missing": np.full(300, np.nan),
+            "infinite": np.where(rng.random(300) < 0.1, np.inf, rng.normal(size=300)),
+            "none": [None] * 300,
+            "mixed": [1, "x", None] * 100,
+            "lists": [[1]] * 300,
+            "constant": 1,
+            "date": pd.date_range("2020", periods=300),
+            "delta": pd.to_timedelta(np.arange(300), "s"),
+            "large": np.arange(300) * 1e17,
+            "boolean": pd.array([True, None, False] * 100, dtype="boolean"),
+        }
+    )
+    checked = inspect_rows(X, y, groups)
+    assert checked.proxies["auc"].between(0.35, 0.65).all()
+    assert inspect_rows(X[[]], y, groups).proxies.empty
+    rare = np.array(["a"] * 298 + ["b", "c"])
+    (small,) = [one for one in inspect_rows(X, y, rare).findings if one.kind == "small_group"]
+    assert "confirm no gap below 1 in the true positive rate" in small.words
+
+
 @pytest.mark.parametrize(
     ("values", "is_one"),
     [
@@ -200,6 +226,7 @@ def test_missing_values_may_be_the_proxy():
         (np.arange(500) // 2, False),
         (np.full(500, 7), False),
         (np.full(500, np.nan), False),
+        (pd.date_range("2020", periods=500), False),
         (np.random.default_rng(0).integers(500, size=500).astype(str), False),
     ],
 )

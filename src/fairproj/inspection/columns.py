@@ -31,11 +31,14 @@ class Column:
         Numbers, or the codes of text and categories; NaN marks a missing value.
     is_text : bool
         Whether the values are codes.
+    is_time : bool
+        Whether they are dates, times or time spans.
     """
 
     name: Any
     numbers: Array
     is_text: bool
+    is_time: bool = False
 
     def bins(self) -> tuple[Codes, int]:
         """The bin of each row and the number of bins; missing values are a bin of their own.
@@ -56,10 +59,10 @@ class Column:
 
 def _edges(values: Array) -> Array:
     """Where to cut sorted values: a value that equals an edge lies above it."""
-    starts = np.flatnonzero(np.diff(values, prepend=np.nan) != 0)
-    if len(starts) > _MOST_VALUES:
-        starts = np.arange(_BINS) * len(values) // _BINS
-    return np.unique(values[starts])[1:]
+    distinct: Array = values[np.append(True, values[1:] != values[:-1])[: len(values)]]
+    if len(distinct) > _MOST_VALUES:
+        distinct = np.unique(values[np.arange(_BINS) * len(values) // _BINS])
+    return distinct[1:]
 
 
 def read_columns(
@@ -107,7 +110,7 @@ def _from_series(name: Any, series: nw.Series[Any]) -> Column:
         return Column(name, _with_missing(values.cat.codes.to_numpy()), True)
     if values.dtype.kind in "Mm":
         numbers = values.astype("int64").to_numpy().astype(float)
-        return Column(name, np.where(values.isna(), np.nan, numbers), False)
+        return Column(name, np.where(values.isna(), np.nan, numbers), False, is_time=True)
     return _from_array(name, values.to_numpy(dtype=object))
 
 

@@ -81,7 +81,7 @@ def _names_rows(column: Column) -> bool:
     if column.is_text:
         return True
     present = column.numbers[np.isfinite(column.numbers)]
-    if not len(present) or (present != np.floor(present)).any():
+    if column.is_time or not len(present) or (present != np.floor(present)).any():
         return False
     return _repeats_rarely(present) or _same_length(present)
 

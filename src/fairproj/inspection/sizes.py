@@ -154,8 +154,7 @@ def _rate_sizes(
     level = {"confidence": 1 - (1 - confidence) / 2, "power": POWER}
     share = float(counts.size[:, 1].sum() / counts.size.sum())
     for requirement in statistic.requirements:
-        known = requirement.rate.event in ("all", "positive", "negative")
-        if requirement.kind != "difference" or not known:
+        if requirement.kind != "difference" or not requirement.rate.constrainable:
             continue
         rate = requirement.rate
         rows = rate.counts(counts)[1].astype(np.intp)
