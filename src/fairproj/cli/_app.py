@@ -9,18 +9,57 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from fairproj import __version__
 from fairproj.cli._console import escape
-from fairproj.constraints import find_statistic, statistic_names
 
 INTERRUPTED = 130
 
+_openings: dict[str, str] = {}
+
+
+def add_command(name: str, opening: str) -> None:
+    """Make a command of the function ``name`` in the module ``_name``.
+
+    The module is imported when the command runs; the opening of its docstring is what the list of
+    commands shows.
+    """
+    _openings[name] = opening
+
+
+class LazyGroup(TyperGroup):
+    """The list of commands; a command is imported when it runs or shows its own help."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, opening in _openings.items():
+            self.add_command(TyperCommand(name, short_help=opening))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else load_command(name), rest
+
+
+@functools.cache
+def load_command(name: str) -> Any:
+    """A command with its options, from its module."""
+    try:
+        function = getattr(import_module(f"fairproj.cli._{name}"), name)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    alone.command(name, cls=GroupedCommand)(function)
+    return get_command(alone)
+
+
 app = typer.Typer(
+    cls=LazyGroup,
     help="Train classifiers whose error rates differ little between groups, and audit any "
     "classifier.\n\n"
     "Start with: fairproj demo\n\n"
@@ -78,6 +117,8 @@ Jobs = Annotated[
 
 def check_statistic(name: Any) -> Any:
     """The names in the registry of statistics that are given by their names or aliases."""
+    from fairproj.constraints import find_statistic, statistic_names
+
     if name is None or isinstance(name, list):
         return None if name is None else [check_statistic(one) for one in name]
     try:
@@ -90,6 +131,8 @@ def check_statistic(name: Any) -> Any:
 
 def check_constraint(name: Any) -> Any:
     """The same of statistics that can be constrained."""
+    from fairproj.constraints import find_statistic, statistic_names
+
     names = check_statistic(name)
     for one in names if isinstance(names, list) else [names]:
         if one is not None and not find_statistic(one).constrainable:
@@ -102,6 +145,8 @@ def check_constraint(name: Any) -> Any:
 
 def statistic_option(help_text: str, group: str | None = None, *, constraint: bool = False) -> Any:
     """An option that takes every name of the registry, or of what can be constrained."""
+    from fairproj.constraints import statistic_names
+
     return typer.Option(
         help=f"{help_text} One of {', '.join(statistic_names(constraints=constraint))}.",
         metavar="NAME",
