@@ -56,7 +56,9 @@ def test_importing_the_package_imports_no_library():
 
 
 def test_modules_of_the_package_are_found_without_an_import():
-    code = "import fairproj; print(fairproj.metrics.__name__, fairproj.datasets.load_adult.__name__)"
+    code = (
+        "import fairproj; print(fairproj.metrics.__name__, fairproj.datasets.load_adult.__name__)"
+    )
     printed, _ = imported_by(code)
     assert printed == "fairproj.metrics load_adult"
 
@@ -100,8 +102,12 @@ def test_the_help_page_lists_the_commands_in_order():
     page = run("--help").stdout.partition("Commands:")[2]
     names = [line.split()[0] for line in page.splitlines() if line[:2] == "  " and line[2:3] != " "]
     assert names == COMMANDS
-    assert "demo train audit report predict".split() == [
-        name for name in names if name in ("demo", "train", "audit", "report", "predict")
+    assert [name for name in names if name in ("demo", "train", "audit", "report", "predict")] == [
+        "demo",
+        "train",
+        "audit",
+        "report",
+        "predict",
     ]
 
 

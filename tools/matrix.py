@@ -4,7 +4,7 @@
     python tools/matrix.py FOLDER --only oldest --tests tests/test_metrics.py
     python tools/matrix.py FOLDER --python python3.13 --only newest
 
-An environment is created in FOLDER for each column of the matrix and kept, so that a second run only
+An environment is created in FOLDER for each row of the table and kept, so that a second run only
 tests. "oldest" pins every requirement with a lower bound to that bound, "newest" to nothing. By
 default the tests of estimators, metrics, searches, model files and commands run, with the packages
 they need; ``--extra`` and ``--tests`` name others (``--extra test --tests tests`` is everything).
@@ -29,10 +29,21 @@ KINDS = ("oldest", "newest")
 EXTRAS = ("cli", "skops", "baselines")
 TEST_TOOLS = ("cvxpy", "hypothesis", "polars", "pytest", "pytest-xdist")
 SUBJECTS = (
-    "bad_input boost certificate cli cli_defects cli_meaning constraints ecosystem fairboost inference"
+    "bad_input boost certificate cli cli_defects cli_meaning constraints ecosystem fairboost "
+    "inference"
     " inputs metrics model_files scikit_learn selection startup surroundings"
 )
-SHOWN = "numpy scipy pandas scikit-learn lightgbm narwhals joblib pyarrow typer".split()
+SHOWN = [
+    "numpy",
+    "scipy",
+    "pandas",
+    "scikit-learn",
+    "lightgbm",
+    "narwhals",
+    "joblib",
+    "pyarrow",
+    "typer",
+]
 REQUIREMENT = re.compile(
     r"(?P<name>[\w.-]+)(\[(?P<extras>[\w,-]+)\])?(>=(?P<bound>[\d.]+))?(?P<rest>.*)"
 )
@@ -68,7 +79,9 @@ def requirements(project: dict, extras: Iterable[str]) -> Iterator[Requirement]:
     optional = project["optional-dependencies"]
     unknown = set(extras) - set(optional)
     if unknown:
-        raise ValueError(f"pyproject.toml has no extra {sorted(unknown)[0]!r}; it has {[*optional]}")
+        raise ValueError(
+            f"pyproject.toml has no extra {sorted(unknown)[0]!r}; it has {[*optional]}"
+        )
     waiting = [*project["dependencies"], *(text for extra in extras for text in optional[extra])]
     while waiting:
         requirement = Requirement.parse(waiting.pop(0))

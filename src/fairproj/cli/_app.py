@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import sys
 import warnings
@@ -78,13 +79,18 @@ class GroupedCommand(TyperCommand):
     """A command that lists its options in groups, and refuses options that are given twice."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        *_, given = self.make_parser(ctx).parse_args(list(args))
+        values, _, given = self.make_parser(ctx).parse_args(list(args))
         params: list[Any] = list(self.get_params(ctx))
         for option in params:
             once = not (getattr(option, "multiple", False) or getattr(option, "is_flag", False))
             if once and option.param_type_name == "option" and given.count(option) > 1:
                 raise typer.BadParameter("it is given more than once; give it once", ctx, option)
-        return list(super().parse_args(ctx, args))
+        try:
+            return list(super().parse_args(ctx, args))
+        except typer.BadParameter as error:
+            name = getattr(error.param, "name", None)
+            error.message = _plain_words(error.message, values.get(name))
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[Any]] = {}
@@ -97,6 +103,18 @@ class GroupedCommand(TyperCommand):
         for name, records in groups.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _plain_words(message: str, found: Any) -> str:
+    """The message about a value, in words that name the value and not the library that checks it.
+
+    typer passes on what pydantic says, such as ``Input should be less than or equal to 1``.
+    """
+    message = message.removeprefix("Value error, ")
+    wanted = re.fullmatch(r"Input (should be .*?)(, unable to .*)?", message)
+    if wanted is None:
+        return message
+    return f"{', '.join(found) if isinstance(found, list) else found} {wanted[1]}"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")]

@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.boosting.certificate import GapCertificate
+from fairproj.boosting.record import StopReason
 from fairproj.cli import _rows
 from fairproj.cli._app import (
     AsJson,
@@ -51,6 +52,7 @@ from fairproj.cli._train_options import (
     pair_targets,
     plain_value,
 )
+from fairproj.data.checks import counted
 from fairproj.io.records import to_dict
 from fairproj.io.tables import DataFiles
 from fairproj.report import (
@@ -355,7 +357,7 @@ def train(
         )
     result.model.save(output, metadata=result.record.to_metadata())
     _show_result(result, output, data, as_json)
-    code, reason = _outcome(result.model.certificate_, result.record.search)
+    code, reason = _outcome(result.model, result.record.search)
     if reason:
         typer.echo(f"warning: {escape(reason)}", err=True)
     raise typer.Exit(code)
@@ -485,7 +487,8 @@ def _make_estimator(
 def _explained() -> Iterator[None]:
     """Leave out warnings of what `_outcome` says with the names of the options."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the model says the same|no useful round")
+        for message in ("the model says the same|no useful round", "no learner beat chance"):
+            warnings.filterwarnings("ignore", message=message)
         yield
 
 
@@ -533,8 +536,15 @@ def _search(
     return _fit(best, rows.X, rows.y, sensitive_features=rows.groups), search
 
 
-def _outcome(certificate: Any, search: SearchRecord | None) -> tuple[int, str]:
-    """The exit code, and what the model misses."""
+def _outcome(model: Any, search: SearchRecord | None) -> tuple[int, str]:
+    """The exit code, and what the model misses, with the options that can help."""
+    certificate, reason = model.certificate_, model.history_.stop_reason
+    if reason is StopReason.FALLBACK and not isinstance(certificate, GapCertificate):
+        return NOT_USEFUL, (
+            f"the model is not useful: {reason.sentence}; {'' if search else 'raise --epsilon, '}"
+            "use larger trees with --depth or leave out --method paper, which trains on signed "
+            "costs instead"
+        )
     compared = isinstance(certificate, GapCertificate) and certificate.event
     if compared and not certificate.useful:
         return NOT_USEFUL, (
@@ -550,10 +560,21 @@ def _outcome(certificate: Any, search: SearchRecord | None) -> tuple[int, str]:
         return NOT_MET, (
             f"the model misses the target: on the {watched(certificate)} its gap in "
             f"{certificate.event} is {certificate.gap:.3f}, {side(certificate)} "
-            f"{certificate.max_gap:g}; allow a larger --max-gap, more --rounds or larger trees "
-            "with --leaves"
+            f"{certificate.max_gap:g}; allow a larger --max-gap, or try {_cures(model)}"
         )
     return 0, ""
+
+
+def _cures(model: Any) -> str:
+    """Options that change how the gap can be narrowed, and that the model does not have yet."""
+    cures = ["more --rounds", "larger trees with --leaves"]
+    if model.loss == "exponential":
+        cures.append("--loss logistic")
+        if model.votes == "discrete":
+            cures.append("--votes confidence")
+    if not getattr(model, "selection_rate", None):
+        cures.append("another point to decide at with --selection-rate")
+    return ", ".join(cures[:-1]) + f" or {cures[-1]}"
 
 
 def show_data(
@@ -571,7 +592,7 @@ def show_data(
     table = [[kind, len(names), ", ".join(names)] for kind, names in by_kind.items()]
     n_rows = sum(size for _, size in groups)
     print_line(
-        f"{name}: {n_rows:,} rows. Label {task.label}: {positive} is positive "
+        f"{name}: {counted(n_rows, 'row')}. Label {task.label}: {positive} is positive "
         f"({positive_share:.1%}). Groups by {' and '.join(task.sensitive)}."
     )
     show_table("Features, as read", ["kind", "columns", ""], table)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from dask.distributed import Client, Future
 
-from fairproj.data.checks import listing
+from fairproj.data.checks import counted, listing
 from fairproj.data.parts import Reader, Table, merge
 from fairproj.distributed.checkpoint import (
     Checkpoint,
@@ -148,8 +148,10 @@ class ClusterRun:
                     if attempt < self._retries:
                         self._cluster.wait_for_workers(self._n_workers)
         raise ClusterError(
-            f"training failed {self._retries + 1} times, the last time because {last}, after "
-            f"{len(self.checkpoint.rounds)} rounds; look at the workers' logs, or raise timeout "
+            f"training failed {counted(self._retries + 1, 'time')}, the last time because {last}, "
+            "after "
+            f"{counted(len(self.checkpoint.rounds), 'round')}; look at the workers' logs, or raise "
+            "timeout "
             f"({self._cluster.timeout:g} seconds) or retries ({self._retries})"
         ) from last
 
