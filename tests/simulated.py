@@ -41,11 +41,11 @@ def rare_positives(n_rows=1600, seed=1, share=0.05):
     return np.column_stack([X, groups]), y, groups
 
 
-def credit_frame(n_rows=4000, share=0.05, seed=0):
-    """A bank's file: few loans default, and the features rank them and make none likely."""
+def credit_frame(n_rows=4000, share=0.05, seed=0, noise=1.5, difference=0.2):
+    """A bank's file: few loans default, and with much noise the features make none likely."""
     rng = np.random.default_rng(seed)
     sex = rng.choice(["female", "male"], n_rows, p=[0.6, 0.4])
-    risk = rng.normal(size=n_rows) + 0.2 * (sex == "male")
+    risk = rng.normal(size=n_rows) + difference * (sex == "male")
     frame = pd.DataFrame(
         {
             "customer_id": np.arange(n_rows),
@@ -56,7 +56,7 @@ def credit_frame(n_rows=4000, share=0.05, seed=0):
             "SEX": sex,
         }
     )
-    score = risk + 1.5 * rng.normal(size=n_rows)
+    score = risk + noise * rng.normal(size=n_rows)
     return frame.assign(default=(score > np.quantile(score, 1 - share)).astype(int))
 
 

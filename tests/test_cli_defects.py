@@ -1,4 +1,4 @@
-"""Defects that users met, each tried again by its own command: constants, rounds, thresholds, words.
+"""Defects that users met, each tried again by its own command.
 
 The files are simulated and of the kind on which the defects were found: a bank's loans of which few
 default, and a bar exam that nearly everyone passes.
@@ -112,12 +112,12 @@ def test_a_constant_of_the_paper_is_not_useful(rare):
 
 
 def test_the_ranking_is_near_that_of_the_plain_model(tmp_path):
-    frame = credit_frame(6000, share=0.22, seed=3)
+    frame = credit_frame(10_000, share=0.22, seed=3, noise=0.5, difference=0)
     frame.to_csv(tmp_path / "credit.csv", index=False)
     path = tmp_path / "m.fairproj"
     run("train", tmp_path / "credit.csv", *CREDIT, "--test-size", 0, "-o", path)
     model = load(path)
-    new = credit_frame(6000, share=0.22, seed=4)
+    new = credit_frame(6000, share=0.22, seed=4, noise=0.5, difference=0)
     columns = ["LIMIT_BAL", "PAY_0", "PAY_2", "AGE"]
     plain = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=100)
     plain.fit(frame[columns], frame["default"])
@@ -185,7 +185,7 @@ def test_a_missed_target_names_cures(law):
     path = law / "missed.fairproj"
     missed = run("train", *asked, "--selection-rate", 0.8, "--force", "-o", path, code=3).stderr
     assert "allow a larger --max-gap, or try more --rounds or larger trees with --leaves" in missed
-    stumps = ["--loss", "exponential", "--leaves", 2, "--threshold", 0.5]
+    stumps = ["--loss", "exponential", "--votes", "discrete", "--leaves", 2]
     missed = run("train", *asked, *stumps, "--force", "-o", path, code=3).stderr
     for cure in ("--leaves", "--loss logistic", "--votes confidence", "--selection-rate"):
         assert cure in missed

@@ -16,7 +16,6 @@ from sklearn.base import clone
 
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.boosting.certificate import GapCertificate
-from fairproj.boosting.record import StopReason
 from fairproj.cli import _rows
 from fairproj.cli._app import (
     AsJson,
@@ -487,8 +486,8 @@ def _make_estimator(
 def _explained() -> Iterator[None]:
     """Leave out warnings of what `_outcome` says with the names of the options."""
     with warnings.catch_warnings():
-        for message in ("the model says the same|no useful round", "no learner beat chance"):
-            warnings.filterwarnings("ignore", message=message)
+        said = "the model (says the same|is not useful)|no useful round|no learner beat chance"
+        warnings.filterwarnings("ignore", message=said)
         yield
 
 
@@ -538,12 +537,13 @@ def _search(
 
 def _outcome(model: Any, search: SearchRecord | None) -> tuple[int, str]:
     """The exit code, and what the model misses, with the options that can help."""
-    certificate, reason = model.certificate_, model.history_.stop_reason
-    if reason is StopReason.FALLBACK and not isinstance(certificate, GapCertificate):
+    certificate = model.certificate_
+    if not getattr(model, "_useful", True):
+        raised = "" if search else "raise --epsilon, "
         return NOT_USEFUL, (
-            f"the model is not useful: {reason.sentence}; {'' if search else 'raise --epsilon, '}"
-            "use larger trees with --depth or leave out --method paper, which trains on signed "
-            "costs instead"
+            "the model is not useful: on the training rows it errs no less often "
+            f"({certificate.train_error:.1%}) than the same prediction for everyone; {raised}use "
+            "larger trees with --depth, or leave out --method paper"
         )
     compared = isinstance(certificate, GapCertificate) and certificate.event
     if compared and not certificate.useful:

@@ -125,6 +125,7 @@ class FairProjClassifier(BoostedClassifier):
     """
 
     _facts: RunFacts
+    _useful = True  # whether it errs less often than a constant; known in the run of `fit` only
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
@@ -268,9 +269,10 @@ class FairProjClassifier(BoostedClassifier):
 
     def _warn_of_outcome(self, constant_error: float, moments: Moments, epsilon: Array) -> None:
         error = self.certificate_.train_error
+        self._useful = not moments.names or error < constant_error - ROUNDING
         if self.history_.stop_reason is StopReason.FALLBACK:
             warn_user(f"{StopReason.FALLBACK.sentence}; {self._advice(moments, epsilon)}")
-        elif moments.names and error >= constant_error - ROUNDING:
+        elif not self._useful:
             warn_user(
                 f"the model is not useful: it errs on {error:.1%} of the training rows, and the "
                 f"same prediction for everyone on {constant_error:.1%}; use stronger learners, for "
