@@ -440,7 +440,7 @@ def test_missing_labels_are_counted(folder):
         folder / "missing.csv", index=False
     )
     result = run("train", folder / "missing.csv", *TRAIN, "-o", folder / "x", code=1)
-    assert "has 5 missing values in 1000 rows" in result.stderr
+    assert "has 5 missing values in 1,000 rows" in result.stderr
 
 
 def test_help_teaches():

@@ -13,7 +13,7 @@ import fairproj
 from commands import run
 from fairproj.cli import _app
 
-HEAVY = {"numpy", "pandas", "scipy", "sklearn", "lightgbm", "pyarrow", "rich", "narwhals", "joblib"}
+HEAVY = {"numpy", "pandas", "scipy", "sklearn", "lightgbm", "pyarrow", "narwhals", "joblib"}
 COMMANDS = list(_app._openings)
 
 
