@@ -88,7 +88,7 @@ class GroupedCommand(TyperCommand):
         try:
             return list(super().parse_args(ctx, args))
         except typer.BadParameter as error:
-            name = getattr(error.param, "name", None)
+            name = getattr(error.param, "name", None) or ""
             error.message = _plain_words(error.message, values.get(name))
             raise
 

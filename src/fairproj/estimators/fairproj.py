@@ -328,6 +328,6 @@ class FairProjClassifier(BoostedClassifier):
 
 def _constant_error(sample: Sample) -> float:
     """The share of the rows' weight that the better constant prediction gets wrong."""
-    by_label = np.bincount(sample.y > 0, sample.weight, 2)
-    totals: Array = sample.reduction.sum(by_label)
+    by_label: Array = np.asarray(np.bincount(sample.y > 0, sample.weight, 2), dtype=float)
+    totals = sample.reduction.sum(by_label)
     return float(totals.min() / totals.sum())
