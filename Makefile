@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-cpu lint bench bench-quality bench-safety bench-scale reproduce reproduce-quick docs clean
+.PHONY: help demo test test-cpu lint bench bench-quality bench-start bench-safety bench-scale reproduce reproduce-quick docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -36,6 +36,9 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/reasons.py
 	$(BIN)/python benchmarks/search.py
+
+bench-start: $(VENV)/.dev  ## how long the command line takes to start
+	$(BIN)/python benchmarks/startup.py
 
 bench-safety: $(VENV)/.dev  ## mutated model and data files, runs killed at random: twenty minutes
 	$(BIN)/python benchmarks/fuzz.py --seed 3

@@ -148,11 +148,11 @@ TABLE = {
     ),
     "a named group column with None": (
         lambda: fit(groups=pd.DataFrame({"sex": changed(GROUPS, 0, None, object)})),
-        "sensitive feature 'sex' has 1 missing values",
+        "sensitive feature 'sex' has 1 missing value",
     ),
     "NaN among words in a list": (
         lambda: fit(groups=[float("nan") if i == 3 else "ab"[g] for i, g in enumerate(GROUPS)]),
-        "sensitive_features has 1 missing values",
+        "sensitive_features has 1 missing value",
     ),
     "NaN turned into text": (
         lambda: fit(groups=np.array([np.nan if i == 3 else "ab"[g] for i, g in enumerate(GROUPS)])),

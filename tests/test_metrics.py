@@ -189,7 +189,7 @@ def test_a_metric_fits_into_a_metric_frame():
         ),
         (([0, 1, 0], [0, 1, 0], [0, 0, 1]), "group '1' has no rows for its true positive rate"),
         (([0, 1, 2], [0, 1, 1], [0, 0, 1]), "y has 3 classes"),
-        (([0, None, 1], [0, 1, 1], [0, 0, 1]), "y_true has 1 missing values in 3 rows"),
+        (([0, None, 1], [0, 1, 1], [0, 0, 1]), "y_true has 1 missing value in 3 rows"),
     ],
 )
 def test_bad_input(arguments, sentence):

@@ -8,6 +8,8 @@ import sys
 def main() -> None:
     try:
         from fairproj.cli import app
+
+        app()
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as error:
@@ -16,7 +18,6 @@ def main() -> None:
         sys.exit(
             f"the command line needs {error.name}; install it with pip install 'fairproj[cli]'"
         )
-    app()
 
 
 if __name__ == "__main__":

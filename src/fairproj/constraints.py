@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairproj.data.cells import CellCounts, Cells
-from fairproj.data.checks import check_slack, listing
+from fairproj.data.checks import check_slack, counted, listing
 from fairproj.data.types import Array
 
 __all__ = [
@@ -562,7 +562,8 @@ class FunctionConstraint(Constraint):
         titles = [self.titles] if isinstance(self.titles, str) else list(self.titles)
         if len(titles) != n_constraints:
             raise ValueError(
-                f"titles has {len(titles)} entries, the function returns {n_constraints} numbers"
+                f"titles has {counted(len(titles), 'entry', 'entries')}, the function returns "
+                f"{counted(n_constraints, 'number')}"
             )
         return titles
 
@@ -640,7 +641,8 @@ def limits_of(constraints: Any, max_gap: Any) -> dict[Requirement, float]:
         return _limits(requirements, max_gap, "max_gap")
     if len(entries) != len(constraints):
         raise ValueError(
-            f"max_gap has {len(entries)} entries and constraints has {len(constraints)}; give one "
+            f"max_gap has {counted(len(entries), 'entry', 'entries')} and constraints has "
+            f"{len(constraints)}; give one "
             "number, or one entry for each constraint"
         )
     limits = dict.fromkeys(requirements, 1.0)

@@ -26,6 +26,7 @@ from fairproj.data.checks import (
     check_labels,
     check_pos_label,
     check_weights,
+    counted,
     listing,
     plain_labels,
 )
@@ -115,7 +116,7 @@ def positive_masks(
     y, predicted = plain_labels(y_true), plain_labels(y_pred)
     if len(predicted) != len(y):
         raise ValueError(
-            f"y_pred has {len(predicted)} rows and y_true {len(y)}; they must be equal"
+            f"y_pred has {counted(len(predicted), 'row')} and y_true {len(y):,}; they must be equal"
         )
     classes, codes = _two_classes(y, predicted)
     if len(classes) == 1 and pos_label is None:
@@ -136,7 +137,8 @@ def _two_classes(y: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any]
     for name, labels in (("y_true", y), ("y_pred", predicted)):
         if missing := int(pd.isna(labels).sum()):
             raise ValueError(
-                f"{name} has {missing} missing values in {len(labels)} rows; drop those rows"
+                f"{name} has {counted(missing, 'missing value')} in {counted(len(labels), 'row')}; "
+                "drop those rows"
             )
     values = pd.concat([pd.Series(y), pd.Series(predicted)], ignore_index=True)
     codes, uniques = pd.factorize(values)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from fairproj.baselines._wrapper import Wrapper, find_supported
-from fairproj.data.checks import Groups, check_groups, listing
+from fairproj.data.checks import Groups, check_groups, counted, listing
 
 # fairlearn's class for each statistic of the registry.
 _MOMENTS = {
@@ -223,7 +223,8 @@ class ThresholdOptimizer(Mitigated):
             if len(self.group_values_) == 1:
                 return None
             raise ValueError(
-                f"training had {len(self.group_values_)} groups and each has its own threshold; "
+                f"training had {counted(len(self.group_values_), 'group')} and each has its own "
+                "threshold; "
                 "pass sensitive_features to predict"
             )
         groups = check_groups(sensitive_features, n_rows)

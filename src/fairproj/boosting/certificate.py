@@ -15,6 +15,7 @@ import numpy as np
 
 from fairproj.boosting.bounds import GAP_TIE, log_bounds
 from fairproj.boosting.record import History
+from fairproj.data.checks import counted
 from fairproj.data.types import Array
 from fairproj.engines.base import TIE
 
@@ -128,12 +129,12 @@ class Certificate(_Statement):
 
     def rows(self) -> list[tuple[str, str]]:
         """What the certificate states, as pairs of a name and a sentence."""
-        n = self.n_rounds
+        n, rounds = self.n_rounds, counted(self.n_rounds, "round")
         theorem = _bound(self.bound_theorem)
         if self.bound_theorem is None:
             theorem = (
                 "does not apply: its premise, edge above fairness cost, "
-                f"held in {self.premise_rounds} of {n} rounds"
+                f"held in {self.premise_rounds} of {rounds}"
             )
         return [
             ("Rounds", f"{n}; {self.stop}"),
@@ -143,9 +144,15 @@ class Certificate(_Statement):
             ("Bound without the premise", _bound(self.bound_cost)),
             ("The same with total variation", _bound(self.bound_tv)),
             ("Bound from the edges under q", _bound(self.bound_edge)),
-            ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
-            ("Constraints on the weights", f"met in {self.balanced_rounds} of {n} rounds"),
-            ("Projection", f"changed the weights in {self.projected_rounds} of {n} rounds"),
+            ("Edge transfer", f"held in {self.edge_transfer_rounds} of {rounds}"),
+            (
+                "Constraints on the weights",
+                f"met in {self.balanced_rounds} of {rounds}",
+            ),
+            (
+                "Projection",
+                f"changed the weights in {self.projected_rounds} of {rounds}",
+            ),
             (
                 "Averages",
                 f"edge under w {self.mean_edge_w:.4f}, under q {self.mean_edge_q:.4f}, "
@@ -279,7 +286,7 @@ class GapCertificate(_Statement):
 
     def rows(self) -> list[tuple[str, str]]:
         """What the certificate states, as pairs of a name and a sentence."""
-        n = self.n_rounds
+        n, rounds = self.n_rounds, counted(self.n_rounds, "round")
         where = "above" if self._exceeded else "not a standard error below"
         where = "within" if self.within else where
         gap = f"{self.gap:.4f} ({self.event}), {where} max_gap {self.max_gap:g}"
@@ -316,7 +323,7 @@ class GapCertificate(_Statement):
                 f"largest multiplier {self.largest_multiplier:.4f}; flipped labels in "
                 f"{self.flipped} (group, label) cells",
             ),
-            ("Edge transfer", f"held in {self.edge_transfer_rounds} of {n} rounds"),
+            ("Edge transfer", f"held in {self.edge_transfer_rounds} of {rounds}"),
             (
                 "Averages",
                 f"edge under w {self.mean_edge_w:.4f}, under q {self.mean_edge_q:.4f}, "

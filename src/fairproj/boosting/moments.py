@@ -9,7 +9,7 @@ import numpy as np
 
 from fairproj.constraints import Constraint, find_constraint, statistic_names
 from fairproj.data.cells import Cells
-from fairproj.data.checks import listing
+from fairproj.data.checks import counted, listing
 from fairproj.data.types import Array, Codes
 from fairproj.data.user_warning import warn_user
 
@@ -66,7 +66,7 @@ def _moments_of_array(constraints: Any, n_rows: int) -> Moments:
     if features.ndim != 2 or len(features) != n_rows:
         raise ValueError(
             f"constraints is an array of shape {features.shape}; it must have a row of features "
-            f"for each of the {n_rows} rows of X"
+            f"for each of the {counted(n_rows, 'row')} of X"
         )
     if not np.isfinite(features).all():
         raise ValueError("constraints has missing or infinite entries; features must be finite")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairproj.boosting.bounds import cost_loss_bound, log_bounds
+from fairproj.data.checks import counted
 from fairproj.data.types import Array
 
 
@@ -315,7 +316,7 @@ class History:
         return pd.DataFrame(columns, index=index)
 
     def __repr__(self) -> str:
-        return f"History({len(self)} rounds; {self.stop_reason.sentence})"
+        return f"History({counted(len(self), 'round')}; {self.stop_reason.sentence})"
 
     def _repr_html_(self) -> str:
         return self.to_frame().to_html(max_rows=20)

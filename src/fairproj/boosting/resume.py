@@ -14,7 +14,7 @@ import numpy as np
 
 from fairproj.boosting.moments import Moments
 from fairproj.boosting.record import History, StopReason
-from fairproj.data.checks import listing
+from fairproj.data.checks import counted, listing
 from fairproj.data.sample import Sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
@@ -98,7 +98,8 @@ def nothing_to_add(history: History, n_estimators: int) -> bool:
     done = len(history)
     if n_estimators < done:
         raise ValueError(
-            f"n_estimators={n_estimators} is below the {done} rounds that the model has; "
+            f"n_estimators={n_estimators} is below the {counted(done, 'round')} that the model "
+            "has; "
             "with warm_start it can only grow"
         )
     ended = history.stop_reason in (StopReason.PERFECT, StopReason.FALLBACK)

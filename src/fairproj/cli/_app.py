@@ -3,24 +3,64 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from fairproj import __version__
 from fairproj.cli._console import escape
-from fairproj.constraints import find_statistic, statistic_names
 
 INTERRUPTED = 130
 
+_openings: dict[str, str] = {}
+
+
+def add_command(name: str, opening: str) -> None:
+    """Make a command of the function ``name`` in the module ``_name``.
+
+    The module is imported when the command runs; the opening of its docstring is what the list of
+    commands shows.
+    """
+    _openings[name] = opening
+
+
+class LazyGroup(TyperGroup):
+    """The list of commands; a command is imported when it runs or shows its own help."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, opening in _openings.items():
+            self.add_command(TyperCommand(name, short_help=opening))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else load_command(name), rest
+
+
+@functools.cache
+def load_command(name: str) -> Any:
+    """A command with its options, from its module."""
+    try:
+        function = getattr(import_module(f"fairproj.cli._{name}"), name)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    alone.command(name, cls=GroupedCommand)(function)
+    return get_command(alone)
+
+
 app = typer.Typer(
+    cls=LazyGroup,
     help="Train classifiers whose error rates differ little between groups, and audit any "
     "classifier.\n\n"
     "Start with: fairproj demo\n\n"
@@ -40,13 +80,18 @@ class GroupedCommand(TyperCommand):
     """A command that lists its options in groups, and refuses options that are given twice."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        *_, given = self.make_parser(ctx).parse_args(list(args))
+        values, _, given = self.make_parser(ctx).parse_args(list(args))
         params: list[Any] = list(self.get_params(ctx))
         for option in params:
             once = not (getattr(option, "multiple", False) or getattr(option, "is_flag", False))
             if once and option.param_type_name == "option" and given.count(option) > 1:
                 raise typer.BadParameter("it is given more than once; give it once", ctx, option)
-        return list(super().parse_args(ctx, args))
+        try:
+            return list(super().parse_args(ctx, args))
+        except typer.BadParameter as error:
+            name = getattr(error.param, "name", None) or ""
+            error.message = _plain_words(error.message, values.get(name))
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[Any]] = {}
@@ -59,6 +104,18 @@ class GroupedCommand(TyperCommand):
         for name, records in groups.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _plain_words(message: str, found: Any) -> str:
+    """The message about a value, in words that name the value and not the library that checks it.
+
+    typer passes on what pydantic says, such as ``Input should be less than or equal to 1``.
+    """
+    message = message.removeprefix("Value error, ")
+    wanted = re.fullmatch(r"Input (should be .*?)(, unable to .*)?", message)
+    if wanted is None:
+        return message
+    return f"{', '.join(found) if isinstance(found, list) else found} {wanted[1]}"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for scripts.")]
@@ -79,6 +136,8 @@ Jobs = Annotated[
 
 def check_statistic(name: Any) -> Any:
     """The names in the registry of statistics that are given by their names or aliases."""
+    from fairproj.constraints import find_statistic, statistic_names
+
     if name is None or isinstance(name, list):
         return None if name is None else [check_statistic(one) for one in name]
     try:
@@ -91,6 +150,8 @@ def check_statistic(name: Any) -> Any:
 
 def check_constraint(name: Any) -> Any:
     """The same of statistics that can be constrained."""
+    from fairproj.constraints import find_statistic, statistic_names
+
     names = check_statistic(name)
     for one in names if isinstance(names, list) else [names]:
         if one is not None and not find_statistic(one).constrainable:
@@ -103,6 +164,8 @@ def check_constraint(name: Any) -> Any:
 
 def statistic_option(help_text: str, group: str | None = None, *, constraint: bool = False) -> Any:
     """An option that takes every name of the registry, or of what can be constrained."""
+    from fairproj.constraints import statistic_names
+
     return typer.Option(
         help=f"{help_text} One of {', '.join(statistic_names(constraints=constraint))}.",
         metavar="NAME",

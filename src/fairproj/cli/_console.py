@@ -1,4 +1,4 @@
-"""Text, tables and JSON on the terminal."""
+"""Text, tables and JSON on the terminal. rich is imported when something is printed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
-from rich.text import Text
 
 # Below, reading takes a moment only.
 _MANY_ROWS = 500_000
@@ -36,11 +32,17 @@ def print_json(content: Any) -> None:
 
 def print_line(text: str = "") -> None:
     """Print a line as it is, without rich's markup."""
+    from rich.console import Console
+
     Console(highlight=False, soft_wrap=False).print(escape(text), markup=False)
 
 
 def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table; columns of numbers are aligned to the right."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     cells = [[escape(str(cell)) for cell in row] for row in rows]
     table = Table(
         title=Text(escape(title)),
@@ -70,6 +72,8 @@ def _is_number(cell: str) -> bool:
 @contextmanager
 def busy(text: str, n_bytes: int) -> Iterator[None]:
     """Show on a terminal what is done while many bytes are read."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     if n_bytes < _MANY_BYTES or not console.is_terminal:
         yield
@@ -84,6 +88,9 @@ def row_bar(title: str, n_rows: int, *, show: bool) -> Iterator[Callable[[int], 
     if not show or n_rows < _MANY_ROWS:
         yield lambda rows: None
         return
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     with Progress(*Progress.get_default_columns(), console=console, transient=True) as progress:
         task = progress.add_task(title, total=n_rows)

@@ -211,7 +211,8 @@ def _fit_rows(estimator: Any, rows: Rows, plan: Plan) -> _Fitted:
 def _explained() -> Iterator[None]:
     """Leave out warnings of what `outcome` says with the names of the options."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the model says the same|no useful round")
+        said = "the model (says the same|is not useful)|no useful round|no learner beat chance"
+        warnings.filterwarnings("ignore", message=said)
         yield
 
 

@@ -33,7 +33,7 @@ from fairproj.cli._reasons import Reasons
 from fairproj.cli._rows import check_kinds
 from fairproj.cli._train_options import check_share
 from fairproj.cli._unseen import Missing, UnseenValues
-from fairproj.data.checks import listing
+from fairproj.data.checks import counted, listing
 from fairproj.data.user_warning import warn_user
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, to_frame
@@ -110,7 +110,7 @@ def predict(
         content["unseen"] = None if opened.encoding_ is None else unseen.to_dict()
         print_json(content)
         return
-    print_line(f"{rows:,} rows in {seconds:.1f} s: {output}")
+    print_line(f"{counted(rows, 'row')} in {seconds:.1f} s: {output}")
     if unseen.n_affected:
         print_line(unseen.sentence(missing))
 

@@ -16,7 +16,7 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj.data.checks import listing
+from fairproj.data.checks import counted, listing
 from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_cuts
 from fairproj.data.time_split import TimeCut
 from fairproj.data.types import Array, Codes
@@ -379,7 +379,8 @@ def check_no_missing(path: object, missing: Mapping[str, int], n_rows: int) -> N
     for name, count in missing.items():
         if count:
             raise ValueError(
-                f"column {name!r} of {path} has {count} missing values in {n_rows} rows; drop "
+                f"column {name!r} of {path} has {counted(count, 'missing value')} in "
+                f"{counted(n_rows, 'row')}; drop "
                 "those rows, or fill them with a value of their own"
             )
 
@@ -409,7 +410,8 @@ def positive_label(labels: list[Any], task: Task) -> Any:
     """The positive one of the labels of a file, which must be two."""
     if len(labels) != 2:
         raise ValueError(
-            f"the label {task.label!r} has {len(labels)} different values ({listing(labels)}), and "
+            f"the label {task.label!r} has {counted(len(labels), 'different value')} "
+            f"({listing(labels)}), and "
             "two are needed; name another column with --label"
         )
     if task.positive is None:

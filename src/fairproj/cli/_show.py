@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairproj.cli._console import print_line, show_table
+from fairproj.data.checks import counted
 from fairproj.inference import GapsBy
 from fairproj.report import interval_name
 
@@ -14,7 +15,7 @@ NOT_MET, UNDECIDED, NOT_USEFUL, NO_SOLUTION = 3, 4, 5, 6
 def show_audit(content: dict[str, Any]) -> None:
     """Print rates, gaps and the summary."""
     data, interval = content["data"], interval_name(content)
-    print_line(f"{data['rows']:,} rows. Positive label: {data['positive_label']}.")
+    print_line(f"{counted(data['rows'], 'row')}. Positive label: {data['positive_label']}.")
     print_line()
     show_table(
         "Rates by group",

@@ -363,7 +363,7 @@ def train(
         raise typer.Exit(NO_SOLUTION) from None
     result.model.save(output, metadata=result.record.to_metadata())
     show_result(result, output, data, as_json)
-    code, reason = outcome(result.model.certificate_, result.record)
+    code, reason = outcome(result.model, result.record)
     if reason:
         typer.echo(f"warning: {escape(reason)}", err=True)
     raise typer.Exit(code)

@@ -11,6 +11,7 @@ from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._record import TrainingRecord
 from fairproj.cli._rows import Task
 from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
+from fairproj.data.checks import counted
 from fairproj.io.records import to_dict
 from fairproj.report import certificate_words, price_content
 from fairproj.report._words import side, watched
@@ -18,8 +19,16 @@ from fairproj.report._words import side, watched
 _MOST_GROUPS = 20  # in the table of groups
 
 
-def outcome(certificate: Any, record: TrainingRecord) -> tuple[int, str]:
-    """The exit code, and what the model misses."""
+def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
+    """The exit code, and what the model misses, with the options that can help."""
+    certificate = model.certificate_
+    if not getattr(model, "_useful", True):
+        raised = "" if record.search else "raise --epsilon, "
+        return NOT_USEFUL, (
+            "the model is not useful: on the training rows it errs no less often "
+            f"({certificate.train_error:.1%}) than the same prediction for everyone; {raised}use "
+            "larger trees with --depth, or leave out --method paper"
+        )
     compared = isinstance(certificate, GapCertificate) and certificate.event
     if compared and not certificate.useful:
         return NOT_USEFUL, (
@@ -37,10 +46,21 @@ def outcome(certificate: Any, record: TrainingRecord) -> tuple[int, str]:
         return NOT_MET, (
             f"the model misses the target: on the {watched(certificate)} its gap in "
             f"{certificate.event} is {certificate.gap:.3f}, {side(certificate)} "
-            f"{certificate.max_gap:g}; allow a larger --max-gap, more --rounds or larger trees "
-            "with --leaves"
+            f"{certificate.max_gap:g}; allow a larger --max-gap, or try {_cures(model)}"
         )
     return 0, ""
+
+
+def _cures(model: Any) -> str:
+    """Options that change how the gap can be narrowed, and that the model does not have yet."""
+    cures = ["more --rounds", "larger trees with --leaves"]
+    if model.loss == "exponential":
+        cures.append("--loss logistic")
+        if model.votes == "discrete":
+            cures.append("--votes confidence")
+    if not getattr(model, "selection_rate", None):
+        cures.append("another point to decide at with --selection-rate")
+    return ", ".join(cures[:-1]) + f" or {cures[-1]}"
 
 
 def show_data(
@@ -58,7 +78,7 @@ def show_data(
     table = [[kind, len(names), ", ".join(names)] for kind, names in by_kind.items()]
     n_rows = sum(size for _, size in groups)
     print_line(
-        f"{name}: {n_rows:,} rows. Label {task.label}: {positive} is positive "
+        f"{name}: {counted(n_rows, 'row')}. Label {task.label}: {positive} is positive "
         f"({positive_share:.1%}). Groups by {' and '.join(task.sensitive)}."
     )
     show_table("Features, as read", ["kind", "columns", ""], table)

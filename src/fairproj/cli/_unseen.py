@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairproj.data.checks import counted
+
 _MOST_COLUMNS = 8  # in a sentence
 _FIRST_ROWS = 3  # of a column in a sentence
 _LISTED_ROWS = 100
@@ -38,7 +40,7 @@ class _Finding:
         such_as = "" if self.example is None else f"such as {self.example!r}, "
         more = ", ..." if self.n_rows > len(self.first_rows) else ""
         rows = f"{'rows' if self.n_rows > 1 else 'row'} {', '.join(map(str, self.first_rows))}"
-        return f"{self.column} {self.kind} in {_rows(self.n_rows)} ({such_as}{rows}{more})"
+        return f"{self.column} {self.kind} in {counted(self.n_rows, 'row')} ({such_as}{rows}{more})"
 
 
 class UnseenValues:
@@ -114,7 +116,8 @@ class UnseenValues:
             parts.append(f"and {len(found) - _MOST_COLUMNS} more columns")
         verb = "has" if self.n_affected == 1 else "have"
         return (
-            f"{self.n_affected:,} of {_rows(self.n_rows)} {verb} values unlike any in training: "
+            f"{self.n_affected:,} of {counted(self.n_rows, 'row')} {verb} values unlike any in "
+            "training: "
             f"{', '.join(parts)}"
         )
 
@@ -123,7 +126,3 @@ class UnseenValues:
         for finding in self._findings.values():
             counts[finding.kind][finding.column] = finding.n_rows
         return {"rows": self.n_affected, "first_rows": self.first_rows, **counts}
-
-
-def _rows(number: int) -> str:
-    return f"{number:,} row{'s' if number != 1 else ''}"

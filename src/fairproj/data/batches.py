@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairproj.data.checks import distinct_labels
+from fairproj.data.checks import counted, distinct_labels
 from fairproj.data.parts import Part, Table, checksum_of, encode_features
 from fairproj.data.types import Codes
 
@@ -136,8 +136,10 @@ class BatchMatrix:
             yield number, part
         if found < len(wanted):
             raise ValueError(
-                f"the source of the rows had {len(self._chosen)} parts when it was first read and "
-                f"ends early now, after {found} of {len(wanted)} parts that were asked for; give "
+                f"the source of the rows had {counted(len(self._chosen), 'part')} when it was "
+                "first read and "
+                f"ends early now, after {found} of {counted(len(wanted), 'part')} that were asked "
+                "for; give "
                 "the same rows each time"
             )
 
@@ -145,7 +147,8 @@ class BatchMatrix:
         n_rows = int(np.shape(part.X)[0])
         if n_rows != chosen.n_rows:
             raise ValueError(
-                f"{part.name} had {chosen.n_rows} rows when it was first read and has {n_rows} "
+                f"{part.name} had {counted(chosen.n_rows, 'row')} when it was first read and has "
+                f"{n_rows:,} "
                 "now; give the same rows each time"
             )
         if part.y is not None and chosen.labels not in (

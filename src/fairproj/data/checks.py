@@ -62,6 +62,11 @@ def in_order(values: Sequence[Any]) -> list[Any]:
         return sorted(values, key=str)
 
 
+def counted(count: Any, noun: str, plural: str = "") -> str:
+    """``1 row``, ``2 rows`` or ``1,234 rows``; every message that counts something uses it."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def _to_python(item: Any) -> Any:
     if isinstance(item, tuple):
         return tuple(_to_python(part) for part in item)
@@ -89,11 +94,12 @@ def distinct_labels(y: Any) -> tuple[NDArray[Any], Codes]:
     missing = int(pd.isna(y).sum())
     if missing:
         raise ValueError(
-            f"Input y contains NaN: {missing} of {len(y)} labels are missing; drop those rows"
+            f"Input y contains NaN: {missing:,} of {counted(len(y), 'label')} are missing; drop "
+            "those rows"
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(
-            f"Input y contains infinity: {int(np.isinf(y).sum())} of {len(y)} labels; "
+            f"Input y contains infinity: {int(np.isinf(y).sum())} of {counted(len(y), 'label')}; "
             "labels must be two finite numbers, strings or booleans"
         )
     if y.dtype.kind == "O":  # hashing is many times faster than sorting text
@@ -165,7 +171,8 @@ def weight_values(sample_weight: Any, n_rows: int) -> Array:
         )
     if len(weight) != n_rows:
         raise ValueError(
-            f"sample_weight has {len(weight)} entries and X has {n_rows} rows; they must be equal"
+            f"sample_weight has {counted(len(weight), 'entry', 'entries')} and X has "
+            f"{counted(n_rows, 'row')}; they must be equal"
         )
     if not np.isfinite(weight).all():
         raise ValueError("sample_weight has missing or infinite entries; all must be finite")
@@ -191,7 +198,8 @@ def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Gro
     table = sensitive_table(sensitive_features)
     if len(table) != n_rows:
         raise ValueError(
-            f"sensitive_features has {len(table)} rows and {beside} has {n_rows}; they must be "
+            f"sensitive_features has {counted(len(table), 'row')} and {beside} has {n_rows:,}; "
+            "they must be "
             "equal (to name columns of X, use sensitive_columns)"
         )
     codes = np.zeros(n_rows, dtype=np.intp)
@@ -244,7 +252,8 @@ def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
     where = "sensitive_features" if name in ("0", "None") else f"sensitive feature {name!r}"
     if missing:
         raise ValueError(
-            f"{where} has {missing} missing values; every row needs a group: drop those rows or "
+            f"{where} has {counted(missing, 'missing value')}; every row needs a group: drop those "
+            "rows or "
             "fill them with a value of their own, such as 'unknown'"
         )
     values = column.to_numpy(dtype=object)
@@ -338,5 +347,6 @@ def check_lengths(X: Any, y: Any) -> None:
         check_consistent_length(X, y)
     except ValueError:
         raise ValueError(
-            f"X has {np.shape(X)[0]} rows and y has {np.shape(y)[0]}; they must be equal"
+            f"X has {counted(np.shape(X)[0], 'row')} and y has {np.shape(y)[0]:,}; they must be "
+            "equal"
         ) from None

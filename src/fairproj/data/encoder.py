@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fairproj.data.checks import listing
+from fairproj.data.checks import counted, listing
 from fairproj.data.columns import is_frame, is_lazy
 from fairproj.data.reduction import Reduction
 from fairproj.data.types import Matrix
@@ -309,7 +309,8 @@ class FeatureEncoder:
         if wanted and all(isinstance(item, bool) for item in wanted):
             if len(wanted) != n_columns:
                 raise ValueError(
-                    f"categorical_features is a mask of {len(wanted)} entries for {n_columns} "
+                    f"categorical_features is a mask of {counted(len(wanted), 'entry', 'entries')} "
+                    f"for {n_columns} "
                     "columns; they must be equal"
                 )
             wanted = [position for position, chosen in enumerate(wanted) if chosen]

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from fairproj.data.checks import listing
+from fairproj.data.checks import counted, listing
 from fairproj.engines.xgboost.tree import Tree
 from fairproj.engines.xgboost.validate import from_record, to_record
 from fairproj.io.atomic import atomic_path, check_writable
@@ -155,7 +155,8 @@ class CheckpointFile:
         if not self._n_rounds:
             return "no checkpoint was written before; make room, or name another checkpoint_path"
         return (
-            f"the last checkpoint is intact and holds {self._n_rounds} rounds: make room, and go "
+            f"the last checkpoint is intact and holds {counted(self._n_rounds, 'round')}: make "
+            "room, and go "
             "on with fit(..., resume_from=...)"
         )
 

@@ -17,6 +17,7 @@ from distributed.client import ClosedClientError
 
 from fairproj.constraints import Constraint, find_constraint
 from fairproj.data.cells import Cells
+from fairproj.data.checks import counted
 from fairproj.data.parts import Reader, Table, merge
 from fairproj.data.sample import check_watched
 from fairproj.distributed.checkpoint import (
@@ -142,8 +143,10 @@ class ClusterRun:
                     last = fault.with_traceback(None)  # its frames hold futures
                 yield from self.received()
         raise ClusterError(
-            f"training failed {self._retries + 1} times, the last time because {last}, after "
-            f"{len(self.checkpoint.rounds)} rounds; look at the workers' logs, or raise timeout "
+            f"training failed {counted(self._retries + 1, 'time')}, the last time because {last}, "
+            "after "
+            f"{counted(len(self.checkpoint.rounds), 'round')}; look at the workers' logs, or raise "
+            "timeout "
             f"({self._cluster.timeout:g} seconds) or retries ({self._retries})"
         ) from last
 

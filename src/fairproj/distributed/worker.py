@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from fairproj.boosting.record import Round
 from fairproj.boosting.replay import OtherRoundError, Progress, RunControl
 from fairproj.data.blocks import Blocks
-from fairproj.data.checks import Groups
+from fairproj.data.checks import Groups, counted
 from fairproj.data.parts import Part, PartSummary, Reader, Table, describe, encode
 from fairproj.data.sample import Sample
 from fairproj.data.types import Array
@@ -166,7 +166,8 @@ def _make_sample(table: Table, place: Place, parts: Iterable[Part]) -> Sample:
 def _check_length(part: Part, n_rows: int, expected: int) -> None:
     if n_rows != expected:
         raise ValueError(
-            f"{part.name} has {n_rows} rows with weight and had {expected} when it was read first; "
+            f"{part.name} has {counted(n_rows, 'row')} with weight and had {expected} when it was "
+            "read first; "
             "give the same rows each time"
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
+from fairproj.boosting.certificate import ROUNDING
 from fairproj.boosting.finish import Outcome, Run, finish_projection
 from fairproj.boosting.loop import boost
 from fairproj.boosting.moments import Moments, constraint_rows, make_moments
@@ -19,6 +20,7 @@ from fairproj.boosting.record import Round, StopReason
 from fairproj.boosting.resume import RunFacts, check_same_learner, check_same_run, nothing_to_add
 from fairproj.boosting.weights import ExponentialWeights
 from fairproj.data.checks import check_slack
+from fairproj.data.sample import Sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.estimators.base import SHARED_CONSTRAINTS, BoostedClassifier, Prepared
@@ -42,7 +44,8 @@ class FairProjClassifier(BoostedClassifier):
         `fairproj.constraints`; an array of features g; or None for plain AdaBoost.
     epsilon : float or sequence of float, default=0.1
         The largest difference between the masses of two groups under the training weights, one
-        number or one for each constraint. From 1 on the named constraints bind nothing.
+        number or one for each constraint. At 1, the most that makes sense, the named constraints
+        bind nothing.
     estimator : scikit-learn classifier, optional
         The weak learner; it must take ``sample_weight``. By default the built-in trees.
     engine : {"lightgbm", "xgboost"} or str, default="lightgbm"
@@ -122,6 +125,7 @@ class FairProjClassifier(BoostedClassifier):
     """
 
     _facts: RunFacts
+    _useful = True  # whether it errs less often than a constant; known in the run of `fit` only
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
@@ -229,7 +233,9 @@ class FairProjClassifier(BoostedClassifier):
             constraints = constraint_rows(constraints, np.flatnonzero(prepared.sample.weight))
         self._warn_of_one_group(prepared, sample)
         moments = make_moments(constraints, sample.cells)
-        epsilon = check_slack(self.epsilon, moments.names, "epsilon")
+        # <w, g> is at most the largest |g|, which is 1 for the named constraints.
+        largest = max(1.0, float(np.abs(moments.features).max(initial=0.0)))
+        epsilon = check_slack(self.epsilon, moments.names, "epsilon", largest=largest)
         weights = ExponentialWeights(
             sample.y,
             sample.weight,
@@ -255,14 +261,30 @@ class FairProjClassifier(BoostedClassifier):
         self._facts = facts
         self._adopt(prepared, sample)
         engine = self._kind.bind(self._settings(), sample, before=before)
+        constant_error = _constant_error(sample)
         del sample, prepared  # the engine has binned what it needs; a copy of X may be freed
         self._train(engine, weights, moments, epsilon, before)
-        if self.history_.stop_reason is StopReason.FALLBACK:
-            warn_user(
-                f"{StopReason.FALLBACK.sentence}; raise epsilon (now {self.epsilon}) or use "
-                "stronger learners, for example max_depth=3"
-            )
+        self._warn_of_outcome(constant_error, moments, epsilon)
         return self
+
+    def _warn_of_outcome(self, constant_error: float, moments: Moments, epsilon: Array) -> None:
+        error = self.certificate_.train_error
+        self._useful = not moments.names or error < constant_error - ROUNDING
+        if self.history_.stop_reason is StopReason.FALLBACK:
+            warn_user(f"{StopReason.FALLBACK.sentence}; {self._advice(moments, epsilon)}")
+        elif not self._useful:
+            warn_user(
+                f"the model is not useful: it errs on {error:.1%} of the training rows, and the "
+                f"same prediction for everyone on {constant_error:.1%}; use stronger learners, for "
+                "example max_depth=3, or FairBoostClassifier, which bounds the gap itself"
+            )
+
+    def _advice(self, moments: Moments, epsilon: Array) -> str:
+        """What may help where no learner beats chance; epsilon only if it can be raised."""
+        stronger = "use stronger learners, for example max_depth=3"
+        if moments.names and epsilon.min() < 1:
+            return f"raise epsilon (now {self.epsilon}) or {stronger}"
+        return f"check that the features vary, or {stronger}"
 
     def _train(
         self,
@@ -302,3 +324,10 @@ class FairProjClassifier(BoostedClassifier):
     @property
     def _learner_name(self) -> str:
         return self.engine if self.estimator is None else type(self.estimator).__name__
+
+
+def _constant_error(sample: Sample) -> float:
+    """The share of the rows' weight that the better constant prediction gets wrong."""
+    by_label: Array = np.asarray(np.bincount(sample.y > 0, sample.weight, 2), dtype=float)
+    totals = sample.reduction.sum(by_label)
+    return float(totals.min() / totals.sum())

@@ -17,6 +17,7 @@ from lightgbm.basic import LightGBMError
 from numpy.typing import NDArray
 
 from fairproj.boosting.certificate import Certificate, GapCertificate
+from fairproj.data.checks import counted
 from fairproj.data.encoder import Encoding, FeatureEncoder
 from fairproj.data.user_warning import warn_user
 from fairproj.engines import Saved, find_engine
@@ -417,7 +418,7 @@ def _load_certificate(record: ModelRecord) -> Certificate | GapCertificate:
     if certificate.n_rounds != record.history.n_kept:
         raise ValueError(
             f"certificate.n_rounds is {certificate.n_rounds}, and the model has "
-            f"{record.history.n_kept} rounds; they must be equal"
+            f"{counted(record.history.n_kept, 'round')}; they must be equal"
         )
     if isinstance(certificate, GapCertificate) and certificate.bias != record.history.bias:
         raise ValueError(

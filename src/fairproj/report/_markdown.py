@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from fairproj.data.checks import counted
 from fairproj.report import _charts
 from fairproj.report._content import Content
 from fairproj.report._words import interval_name
@@ -124,7 +125,7 @@ def _data(data: Content) -> list[str]:
         for row in data["groups"]
     ]
     head = ["Group", "Rows", "Share", "Positive", "Share positive"]
-    rows_of = f"{data['rows']:,} rows of {_escape(data['name'])}{_escape(which)}"
+    rows_of = f"{counted(data['rows'], 'row')} of {_escape(data['name'])}{_escape(which)}"
     return [f"{rows_of}. Positive label: {_escape(data['positive_label'])}.", _table(head, rows)]
 
 

@@ -357,6 +357,7 @@ def summarize_counts(
         "asked": _asked(target, [], source),
         "data": _data(counts, group_names, positive, source),
         "scores": _scores(counts),
+        "constant": _is_constant(counts),
         **_tables(report),
         "proxies": proxies_content(source.findings),
         "frontier": frontier,
@@ -417,7 +418,7 @@ def _add_targets(content: Content, targets: Mapping[str, float]) -> None:
         content["summary"] += _words.target_sentences(other)
         content["asked"].insert(2, [f"Largest {statistic.words} allowed", f"{max_gap:g}"])
     if content["verdict"] != "no target":
-        content["verdict"] = min(verdicts, key=["not met", "undecided", "met"].index)
+        content["verdict"] = min(verdicts, key=["not useful", "not met", "undecided", "met"].index)
 
 
 def _check_frontier(frontier: Content | None, statistic: Statistic) -> None:
@@ -444,11 +445,23 @@ def _tables(report: FairnessReport) -> Content:
     return tables
 
 
+def _is_constant(counts: CellCounts) -> bool:
+    """Whether rows of both labels all get the same prediction, which leaves no gap to measure."""
+    size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
+    n_positive = size[0] - correct[0] + correct[1]
+    return bool(size.all() and n_positive in (0, size.sum()))
+
+
 def _verdict(content: Content) -> str:
-    """``met``, ``not met``, ``undecided`` (the interval holds the target) or ``no target``."""
+    """``met``, ``not met``, ``undecided`` (the interval holds the target) or ``no target``.
+
+    ``not useful`` of predictions that are all the same.
+    """
     limit = content["target"]["max_gap"]
     if limit is None:
         return "no target"
+    if content["constant"]:
+        return "not useful"
     if content["data"]["seen"]:
         return "undecided"
     gap = _words.target_gap(content)

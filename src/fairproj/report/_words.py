@@ -6,6 +6,7 @@ from typing import Any
 
 from fairproj.boosting.certificate import Certificate, GapCertificate
 from fairproj.constraints import STATISTICS, Constraint, find_statistic, statistic_names
+from fairproj.data.checks import counted
 from fairproj.report._content import Content
 
 _MOST_NAMES = 8  # of groups in a sentence
@@ -71,7 +72,8 @@ def target_gap(content: Content) -> Content:
 
 def sentences(content: Content) -> list[str]:
     """The summary, for a reader who knows no statistics."""
-    return [_accuracy(content), *target_sentences(content)]
+    constant = [_CONSTANT] if content["constant"] else []
+    return [_accuracy(content), *constant, *target_sentences(content)]
 
 
 def target_sentences(content: Content) -> list[str]:
@@ -108,6 +110,10 @@ def decision(model: Any) -> list[str]:
     return texts
 
 
+_CONSTANT = (
+    "Every row gets the same prediction: that alone makes the gaps zero, and the model is not "
+    "useful."
+)
 _NOT_USEFUL = (
     "The model is not useful, whatever its gap: on the {rows} it says the same to nearly everyone, "
     "or its errors cost no less than those of the same prediction for everyone."
@@ -119,7 +125,8 @@ def _accuracy(content: Content) -> str:
     data = content["data"]
     which = f" ({data['which']})" if data["which"] else ""
     return (
-        f"Of {data['rows']:,} people{which}, the model labels {percent(scores['accuracy'])} "
+        f"Of {counted(data['rows'], 'person', 'people')}{which}, the model labels "
+        f"{percent(scores['accuracy'])} "
         "correctly; always predicting the more common label would be correct for "
         f"{percent(scores['accuracy of the majority label'])}."
     )
@@ -205,6 +212,8 @@ def _judged(content: Content, gap: Content, digits: int) -> str:
         )
     if limit is None:
         return "No target was named, so nothing is judged here."
+    if content["verdict"] == "not useful":
+        return f"The target, at most {points(limit, digits)}, says nothing about such a model."
     side = "the range reaches to both sides"
     if gap["estimate"] is not None:
         where = "within it" if gap["estimate"] <= limit else "above it"
@@ -303,7 +312,7 @@ def certificate_caveat(certificate: Certificate | GapCertificate) -> str:
 
 
 def _gap_kept(certificate: GapCertificate) -> str:
-    text = f"Training kept {certificate.n_rounds} of {certificate.n_rounds_run} rounds."
+    text = f"Training kept {certificate.n_rounds} of {counted(certificate.n_rounds_run, 'round')}."
     if not certificate.event:
         text += " No gap was bounded: nothing was compared."
     else:
@@ -385,8 +394,8 @@ def _proved_error(certificate: GapCertificate) -> str:
 
 def _balanced(certificate: Certificate) -> list[str]:
     rounds = (
-        f"Training ran {certificate.n_rounds} rounds. Each weighs the training rows by how much an "
-        "error on them counts, and moves these training weights until the groups balance to within "
+        f"Training ran {counted(certificate.n_rounds, 'round')}. Each weighs the training rows by "
+        "how much an error on them counts, and moves these training weights until the groups balance to within "
         f"epsilon, which they did in {certificate.balanced_rounds} rounds. That is a condition on "
         "training, not on the predictions."
     )

@@ -114,8 +114,16 @@ def make_candidate(estimator: Any, parameters: Mapping[str, Any]) -> Any:
 
 
 def ignore_outcomes() -> None:
-    """Ignore the warnings of a fit that misses its gap, which the results show."""
-    for message in ("no (useful )?round", "the model says the same to nearly everyone"):
+    """Ignore the warnings of a fit that misses its gap or is constant, which the results show.
+
+    They advise values of a parameter that the search sets itself.
+    """
+    for message in (
+        "no (useful )?round",
+        "the model says the same to nearly everyone",
+        "the model is not useful",
+        "no learner beat chance",
+    ):
         warnings.filterwarnings("ignore", message=message)
 
 

@@ -16,6 +16,7 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.utils.parallel import Parallel
 
 from fairproj.constraints import STATISTICS, find_statistic
+from fairproj.data.checks import counted
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.inference.report import innermost
@@ -141,7 +142,7 @@ class Frontier:
         return ax
 
     def __repr__(self) -> str:
-        return f"Frontier({self.name}, {len(self.frame)} values of {self.parameter})"
+        return f"Frontier({self.name}, {counted(len(self.frame), 'value')} of {self.parameter})"
 
     def _repr_html_(self) -> str:
         return self.frame.to_html()

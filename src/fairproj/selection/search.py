@@ -21,7 +21,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted, check_memory
 
+from fairproj.boosting.record import StopReason
 from fairproj.constraints import Statistic, find_statistic
+from fairproj.data.checks import counted
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.inference.report import gap_upper_bound, innermost
@@ -387,7 +389,8 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
 
     def _score_alone(self, results: dict[str, Any], best: int) -> str:
         return (
-            f"{_candidate(results, best)}: the best score of {len(results['params'])} candidates "
+            f"{_candidate(results, best)}: the best score of "
+            f"{counted(len(results['params']), 'candidate')} "
             f"({results['mean_test_score'][best]:.3f}); with one group no gap was compared"
         )
 
@@ -398,11 +401,13 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         meets = results["meets_gap"]
         if meets.any():
             return (
-                f"{candidate}: the best score of the {meets.sum()} of {len(meets)} candidates "
+                f"{candidate}: the best score of the {meets.sum()} of "
+                f"{counted(len(meets), 'candidate')} "
                 f"that meet max_gap={self.max_gap:g} ({measured})"
             )
         reason = (
-            f"none of {len(meets)} candidates meets the target, a gap of at most {self.max_gap:g}; "
+            f"none of {counted(len(meets), 'candidate')} meets the target, a gap of at most "
+            f"{self.max_gap:g}; "
             f"the one that comes nearest was fitted with {candidate} ({measured})"
         )
         if not results["useful"][best]:
@@ -444,7 +449,10 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
                 setattr(self, name, getattr(judged, name))
         certificate = getattr(innermost(judged), "certificate_", None)
         useful = bool(getattr(certificate, "useful", True))
-        if not useful and (shortfall := getattr(certificate, "shortfall", "")):
+        if _fell_back(innermost(judged)):
+            useful = False
+            warn_user(f"fitted on all rows, {StopReason.FALLBACK.sentence}")
+        elif not useful and (shortfall := getattr(certificate, "shortfall", "")):
             warn_user(f"fitted on all rows, {shortfall}")
         return useful
 
@@ -561,6 +569,12 @@ def _bounds(rule: str, table: dict[str, Array]) -> Array:
     if rule == "one_se":
         bound = bound + gap.std(axis=0, ddof=1) / np.sqrt(len(gap))
     return bound
+
+
+def _fell_back(model: Any) -> bool:
+    """Whether no learner of a built-in estimator beat chance, so that it is constant."""
+    history = getattr(model, "history_", None)
+    return getattr(history, "stop_reason", None) is StopReason.FALLBACK
 
 
 def _useful(table: dict[str, Array]) -> NDArray[np.bool_]:

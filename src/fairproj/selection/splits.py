@@ -14,7 +14,7 @@ from sklearn.model_selection._split import GroupsConsumerMixin
 from sklearn.utils import check_random_state
 
 from fairproj.data.cells import Cells
-from fairproj.data.checks import check_aligned, check_groups, check_labels
+from fairproj.data.checks import check_aligned, check_groups, check_labels, counted
 from fairproj.data.columns import take_rows
 
 
@@ -111,7 +111,8 @@ def split_rows(cells: Cells, test_size: float, random_state: Any) -> list[NDArra
         )
     except ValueError as error:
         raise ValueError(
-            f"test_size={test_size!r} does not split {len(rows)} rows such that each group and "
+            f"test_size={test_size!r} does not split {counted(len(rows), 'row')} such that each "
+            "group and "
             f"label is on both sides ({error}); choose another, or merge groups"
         ) from None
     check_parts(cells, {"training part": split[0], "test part": split[1]})
@@ -176,6 +177,7 @@ def check_sizes(cells: Cells, least: int, wanted_by: str) -> None:
     few = np.flatnonzero((cells.counts > 0) & (cells.counts < least))
     if len(few):
         raise ValueError(
-            f"{cells.name(int(few[0]))} has {cells.counts[few[0]]} rows, and {wanted_by} needs "
+            f"{cells.name(int(few[0]))} has {counted(cells.counts[few[0]], 'row')}, and "
+            f"{wanted_by} needs "
             f"{least}; merge the group with another or drop it"
         )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairproj.data.checks import counted
 from fairproj.data.types import Array
 from fairproj.engines.lightgbm.text import objective_line
 
@@ -104,7 +105,7 @@ def _header(lines: Iterator[str], n_features: int, n_trees: int, link_scale: flo
     ):
         raise NotAModelError(f"feature_names must hold {n_features} different plain names")
     if len(infos) != n_features or not all(map(_INFO.fullmatch, infos)):
-        raise NotAModelError(f"feature_infos must describe {n_features} features")
+        raise NotAModelError(f"feature_infos must describe {counted(n_features, 'feature')}")
 
 
 def _tree(block: _Block, number: int, n_features: int) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairproj.data.checks import counted
 from fairproj.data.types import Array
 from fairproj.engines.base import Saved
 from fairproj.engines.trees import EXPLAINED_PER_THREAD, threads_for
@@ -193,7 +194,8 @@ def _read_trees(
     records = payload["trees"]
     if len(records) != len(votes) or not 1 <= len(records) <= MOST_TREES:
         raise ValueError(
-            f"{len(records)} trees are saved for {len(votes)} votes; a tree for each vote is "
+            f"{counted(len(records), 'tree')} saved for {counted(len(votes), 'vote')}; a tree for "
+            "each vote is "
             f"expected, and 1 to {MOST_TREES:,} of them"
         )
     facts = (n_features, categories, learner_votes)
