@@ -13,16 +13,24 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier, GapSearchCV
 from fairproj.baselines import Reweighing, reweighing_weights
 from fairproj.data.checks import check_aligned
+from fairproj.inference import gaps_by
 from fairproj.inspection import confirmable_gaps, find_leaks, find_proxies, inspect_rows
 from fairproj.metrics import (
+    adverse_impact_ratio,
     calibration_error,
     equal_opportunity_difference,
     equal_opportunity_scorer,
     gap_curve,
     group_rates,
+    ks_statistic,
+    standardized_mean_difference,
 )
 from fairproj.report import summarize_estimator
-from fairproj.selection import fair_train_test_split
+from fairproj.selection import (
+    ConfirmedClassifier,
+    fair_train_test_split,
+    find_alternatives,
+)
 from simulated import unfair
 
 REFUSED = "have labels in common in different rows"
@@ -55,6 +63,10 @@ FITS = {
     ),
     "GapSearchCV": lambda X, y, g: GapSearchCV(small(), cv=2).fit(X, y, sensitive_features=g),
     "Reweighing": lambda X, y, g: Reweighing().fit(X, y, sensitive_features=g),
+    "ConfirmedClassifier": lambda X, y, g: ConfirmedClassifier(small()).fit(
+        X, y, sensitive_features=g
+    ),
+    "find_alternatives": lambda X, y, g: find_alternatives(small(), X, y, sensitive_features=g),
     "fair_train_test_split": lambda X, y, g: fair_train_test_split(X, y, g),
     "find_proxies": lambda X, y, g: find_proxies(X, g),
     "inspect_rows": lambda X, y, g: inspect_rows(X, y, g),
@@ -68,6 +80,11 @@ SCORES = {
     "gap_curve": lambda y, p, g: gap_curve(y, p, sensitive_features=g),
     "calibration_error": lambda y, p, g: calibration_error(y, p > 0, sensitive_features=g),
     "confirmable_gaps": lambda y, p, g: confirmable_gaps(y, g),
+    "gaps_by": lambda y, p, g: gaps_by(y, p, sensitive_features=g, by=p),
+    "adverse_impact_ratio": lambda y, p, g: adverse_impact_ratio(y, sensitive_features=g),
+    "standardized_mean_difference": lambda y, p, g: standardized_mean_difference(
+        y, sensitive_features=g
+    ),
     "reweighing_weights": lambda y, p, g: reweighing_weights(y, g),
 }
 
@@ -83,7 +100,7 @@ def test_shuffled_groups_are_refused(rows, name):
 @pytest.mark.parametrize("name", SCORES)
 def test_shuffled_groups_are_refused_by_metrics(rows, name):
     _, y, groups = rows
-    with pytest.raises(ValueError, match=f"y(_true)? and sensitive_features {REFUSED}"):
+    with pytest.raises(ValueError, match=f"y(_true|_score)? and sensitive_features {REFUSED}"):
         SCORES[name](y, y.to_numpy(), groups.sample(frac=1, random_state=0))
 
 
@@ -94,6 +111,8 @@ def test_everything_else_that_is_shuffled(rows, model):
         small().fit(X, shuffled, sensitive_features=groups)
     with pytest.raises(ValueError, match=f"y_true and y_pred {REFUSED}"):
         equal_opportunity_difference(y, shuffled, sensitive_features=groups)
+    with pytest.raises(ValueError, match=f"y_true and y_score {REFUSED}"):
+        ks_statistic(y, shuffled)
     with pytest.raises(ValueError, match=f"X and sample_weight {REFUSED}"):
         small().fit(X, y, sensitive_features=groups, sample_weight=shuffled.abs())
     with pytest.raises(ValueError, match=f"X and y {REFUSED}"):

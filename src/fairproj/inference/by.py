@@ -20,7 +20,7 @@ import pandas as pd
 
 from fairproj.constraints import Statistic, find_statistic
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import check_groups
+from fairproj.data.checks import check_aligned, check_groups
 from fairproj.data.periods import split_by
 from fairproj.inference.intervals import check_confidence
 from fairproj.inference.report import (
@@ -259,6 +259,7 @@ def gaps_by(
     >>> found.alarms
     ['2026-02']
     """
+    check_aligned(y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features, by=by)
     actual, predicted = positive_masks(y_true, y_pred, pos_label)
     groups = check_groups(sensitive_features, len(actual), beside="y_true")
     codes, names = split_by(by, len(actual), period)
