@@ -178,7 +178,8 @@ def _show(content: dict[str, Any], gaps: GapsBy | None, audited: Audited, *, as_
         return
     show_audit(content)
     print_line(content["caveats"][0])
-    print_line(how_intervals_hold(content))
+    if not content["data"]["seen"]:
+        print_line(how_intervals_hold(content))
     for note in [] if audited.record is None else audited.record.notes:
         print_line(note)
     if gaps is not None and column is not None:
@@ -273,7 +274,7 @@ class Audited:
             left_out=list(record.task.dropped or []),
             trained=record.date,
             claimed=record.command,
-            findings=[to_dict(one) for one in getattr(record, "findings", [])] or None,
+            findings=[to_dict(one) for one in record.findings] or None,
         )
 
     def summarize(
