@@ -167,7 +167,14 @@ def test_bad_values(tmp_path, monkeypatch, options, message):
 
 
 @pytest.mark.parametrize(
-    "options", [("--constraint", "parity"), ("--scoring", "f1"), ("--threshold", 2), ("--jobs", 0)]
+    "options",
+    [
+        ("--constraint", "parity"),
+        ("--constraint", "predictive_parity"),
+        ("--scoring", "f1"),
+        ("--threshold", 2),
+        ("--jobs", 0),
+    ],
 )
 def test_wrong_usage(tmp_path, options):
     write_loans(tmp_path / "loans.csv", 200)

@@ -67,7 +67,7 @@ def alternatives(
     seed: _rows.Seed = 0,
     constraint: Annotated[
         str,
-        statistic_option("The gap that an alternative must have a smaller one of.", _SEARCH),
+        statistic_option("The gap that is to be smaller.", _SEARCH, constraint=True),
     ] = "demographic_parity",
     scoring: Annotated[
         Scoring, typer.Option(help="The score that must be kept.", rich_help_panel=_SEARCH)
