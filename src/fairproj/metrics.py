@@ -589,6 +589,7 @@ def ks_statistic(y_true: Any, y_score: Any, *, sample_weight: Any = None) -> flo
     >>> ks_statistic([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.5
     """
+    check_aligned(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
     signs, classes = check_labels(y_true)
     actual = signs > 0
     score = _check_scores(y_score, "y_score", len(actual))
@@ -707,6 +708,8 @@ def standardized_mean_difference(
     >>> differences.round(2).to_dict()
     {'a': -4.0, 'b': 0.0}
     """
+    groups_and_weights = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    check_aligned(y_score=y_score, **groups_and_weights)
     score = _check_scores(y_score, "y_score", np.size(y_score))
     groups = check_groups(sensitive_features, len(score), beside="y_score")
     weight = check_weights(sample_weight, len(score))

@@ -16,7 +16,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import Parallel
 
 from fairproj.constraints import STATISTICS, Statistic, find_statistic
-from fairproj.data.checks import check_lengths, listing
+from fairproj.data.checks import check_aligned, check_lengths, listing
 from fairproj.data.columns import take_rows
 from fairproj.data.sample import Sample, make_sample, match_groups
 from fairproj.data.types import Array, Codes
@@ -142,6 +142,7 @@ def find_alternatives(
     )
     plan.check()
     check_lengths(X, y)
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     template, plain = _models(estimator, pos_label, random_state)
     rows = split_in_three(y, sensitive_features, selection_size, test_size, random_state)
     parts = {
