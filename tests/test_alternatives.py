@@ -451,6 +451,9 @@ def test_rows_that_do_not_match_are_refused():
         search(X[:200], y, groups)
     with pytest.raises(ValueError, match="sensitive_features has 200 rows and y has 300"):
         search(X, y, groups[:200])
+    shuffled = pd.Series(groups).sample(frac=1, random_state=0)
+    with pytest.raises(ValueError, match="indexes of X and sensitive_features have labels in"):
+        search(X, y, shuffled)
 
 
 def test_one_group_is_refused():

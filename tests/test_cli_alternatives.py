@@ -98,6 +98,24 @@ def test_json_is_the_content(searched):
         assert again[part] == written[part]
 
 
+def test_ranges_of_numbers_as_groups(tmp_path):
+    """Numbers are cut as in training, and audit cuts them again."""
+    X, y, groups = unfair(900)
+    frame = pd.DataFrame(X, columns=["income", "zone", "noise"])
+    frame["age"] = np.where(groups, 30, 50) + np.arange(900) % 9
+    frame["repaid"] = (y > 0).astype(int)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    task = ("alternatives", tmp_path / "d.csv", "--label", "repaid", "--sensitive")
+    assert "cut it into ranges" in run(*task, "age", *QUICK, code=1).stderr
+    model = ("--model", tmp_path / "m.fairproj", "-o", tmp_path / "a.json", "--tolerance", 0.3)
+    run(*task, "age:45", *QUICK, *model)
+    content = json.loads((tmp_path / "a.json").read_text())
+    audited = run_json("audit", tmp_path / "m.fairproj", tmp_path / "d.csv")
+    names = {row["group"] for row in content["groups"]}
+    assert names == {row["group"] for row in audited["data"]["groups"]}
+    assert len(names) == 2
+
+
 def test_none_found(tmp_path):
     """A perfect model, where every smaller gap costs accuracy; no model is written."""
     rng = np.random.default_rng(0)
@@ -167,7 +185,14 @@ def test_bad_values(tmp_path, monkeypatch, options, message):
 
 
 @pytest.mark.parametrize(
-    "options", [("--constraint", "parity"), ("--scoring", "f1"), ("--threshold", 2), ("--jobs", 0)]
+    "options",
+    [
+        ("--constraint", "parity"),
+        ("--constraint", "predictive_parity"),
+        ("--scoring", "f1"),
+        ("--threshold", 2),
+        ("--jobs", 0),
+    ],
 )
 def test_wrong_usage(tmp_path, options):
     write_loans(tmp_path / "loans.csv", 200)

@@ -86,6 +86,18 @@ def test_bad_input(call, message):
         call()
 
 
+def test_shuffled_rows_are_refused():
+    score = pd.Series([0.1, 0.2, 0.3, 0.4])
+    other = pd.Series([0, 1, 0, 1], index=[3, 2, 1, 0])
+    for call in (
+        lambda: ks_statistic(other, score),
+        lambda: adverse_impact_ratio(other, sensitive_features=score),
+        lambda: standardized_mean_difference(score, sensitive_features=other),
+    ):
+        with pytest.raises(ValueError, match="have labels in common in different rows"):
+            call()
+
+
 @given(seed=st.integers(0, 10**6), weighted=st.booleans())
 def test_the_smallest_ratio_is_fairlearns(seed, weighted):
     y, _, groups, weight = scored_rows(seed)

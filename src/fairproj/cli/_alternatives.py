@@ -23,9 +23,17 @@ from fairproj.cli._app import (
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath, check_outputs
 from fairproj.cli._record import FileRecord, HeldOut, Target, TrainingRecord
-from fairproj.cli._rows import Rows, Task, position_bytes, read_rows
+from fairproj.cli._rows import (
+    Rows,
+    Task,
+    check_groups_of_training,
+    parse_sensitive,
+    position_bytes,
+    read_rows,
+)
 from fairproj.cli._show import NOT_MET, UNDECIDED
 from fairproj.cli._train_options import ClassWeight, check_share, plain_value
+from fairproj.io.tables import DataFile
 from fairproj.report import Source, alternatives_content, measure_on_rows, write_report
 from fairproj.selection import Alternatives, SearchOutcome, find_alternatives
 from fairproj.selection.alternatives import NotUsefulError
@@ -67,7 +75,7 @@ def alternatives(
     seed: _rows.Seed = 0,
     constraint: Annotated[
         str,
-        statistic_option("The gap that an alternative must have a smaller one of.", _SEARCH),
+        statistic_option("The gap that is to be smaller.", _SEARCH, constraint=True),
     ] = "demographic_parity",
     scoring: Annotated[
         Scoring, typer.Option(help="The score that must be kept.", rich_help_panel=_SEARCH)
@@ -144,8 +152,10 @@ def alternatives(
         )
     if not 0 <= tolerance < 1:
         raise ValueError(f"--tolerance {tolerance:g} must be 0 or more and below 1")
-    task = Task(label, sensitive, positive, drop, use_sensitive)
+    names, ranges = parse_sensitive(sensitive, DataFile.from_path(data).column_names())
+    task = Task(label, names, positive, drop, use_sensitive, ranges)
     rows = read_rows(data, task)
+    check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
     estimator = FairBoostClassifier(
         n_estimators=rounds,
         threshold=threshold,

@@ -11,7 +11,6 @@ import pandas as pd
 
 from fairproj.constraints import STATISTICS, find_statistic
 from fairproj.inference import FairnessReport
-from fairproj.io.versions import versions
 from fairproj.report._content import Content, finite
 from fairproj.report._markdown import _escape, _list, _reproduce, _section, _table
 from fairproj.report._source import Source
@@ -68,11 +67,7 @@ def alternatives_content(found: Alternatives, source: Source, positive: str) -> 
         "test": _test(found),
         "groups": _records(found.test_groups),
         "gaps": _gaps(found.reports),
-        "reproduce": {
-            "command": source.command,
-            "sha256": source.sha256,
-            "versions": {n: v for n, v in versions().items() if v != "not installed"},
-        },
+        "reproduce": source.reproduce(),
     }
     content["asked"] = _asked(content, source)
     content["protocol"] = protocol(content)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairproj.io.versions import versions
+
 
 @dataclass(frozen=True)
 class Source:
@@ -54,3 +56,12 @@ class Source:
     trained: str = ""
     claimed: str = ""
     findings: list[dict[str, Any]] | None = None
+
+    def reproduce(self) -> dict[str, Any]:
+        """What is needed to make the report again."""
+        return {
+            "command": self.command,
+            "claimed": self.claimed,
+            "sha256": self.sha256,
+            "versions": {n: v for n, v in versions().items() if v != "not installed"},
+        }

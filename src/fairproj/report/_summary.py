@@ -26,7 +26,6 @@ from fairproj.inference.report import (
     positive_label,
     predict_labels,
 )
-from fairproj.io.versions import versions
 from fairproj.metrics import calibration_error, cell_counts
 from fairproj.report import _words
 from fairproj.report._content import Content
@@ -362,12 +361,7 @@ def summarize_counts(
         "proxies": proxies_content(source.findings),
         "frontier": frontier,
         **dict.fromkeys(_OF_A_MODEL),
-        "reproduce": {
-            "command": source.command,
-            "claimed": source.claimed,
-            "sha256": source.sha256,
-            "versions": {n: v for n, v in versions().items() if v != "not installed"},
-        },
+        "reproduce": source.reproduce(),
     }
     content["verdict"] = _verdict(content)
     content["summary"] = _words.sentences(content)
