@@ -34,6 +34,7 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/frontier.py --fresh
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/reasons.py
 	$(BIN)/python benchmarks/search.py
 
 bench-start: $(VENV)/.dev  ## how long the command line takes to start

@@ -112,6 +112,7 @@ def compared_rates(constraint, y, predicted, groups, weight=None):
         "equalized_odds": [(y > 0, positive), (y < 0, positive)],
         "accuracy_parity": [(everyone, predicted == y)],
         "selection_ratio": [(everyone, positive)],
+        "predictive_parity": [(positive, y > 0)],
     }[constraint]
 
     def rate(inside, outcome):

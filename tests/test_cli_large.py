@@ -80,7 +80,8 @@ def small_chunks(monkeypatch):
 
 
 def without_source(content):
-    content = {name: value for name, value in content.items() if name not in ("title", "reproduce")}
+    named = ("title", "subject", "reproduce")
+    content = {name: value for name, value in content.items() if name not in named}
     content["data"] = {**content["data"], "name": ""}
     return content
 
@@ -106,9 +107,13 @@ def test_an_audit_of_several_files_is_one_of_all_their_rows(folder, model, frame
     ]
     assert without_source(audits[0]) == without_source(audits[1]) == without_source(audits[2])
     assert audits[0]["data"]["name"] == f"{suffix} (3 files)"
-    for name in ("rates", "gaps", "thresholds", "dynamics", "summary", "caveats"):
+    names = ("rates", "gaps", "thresholds", "distribution", "dynamics", "summary", "caveats")
+    for name in (*names, "calibration", "not_looked_at"):
         assert audits[0][name] == json.loads(json.dumps(expected[name]))
     assert numbers_of(audits[0]["scores"]) == pytest.approx(numbers_of(expected["scores"]))
+    importances = [one["importance"]["features"] for one in (audits[0], expected)]
+    assert numbers_of(importances[0]) == numbers_of(importances[1])
+    assert audits[0]["price"]["interval"] == expected["price"]["interval"]
     price = numbers_of(audits[0]["price"]["scores"])
     assert price == pytest.approx(numbers_of(expected["price"]["scores"]), abs=1e-12)
 
@@ -164,7 +169,7 @@ def test_more_rows_than_are_sampled(folder, model, monkeypatch):
     exact = run_json("audit", model, folder / "all.parquet")
     monkeypatch.setattr(_tally, "MOST_SAMPLED", 1000)
     sampled = run_json("audit", model, folder / "all.parquet")
-    for name in ("rates", "gaps", "verdict", "summary", "data"):
+    for name in ("rates", "gaps", "verdict", "summary", "data", "thresholds", "distribution"):
         assert sampled[name] == exact[name]
     assert sampled["scores"][:3] == exact["scores"][:3]
     assert sampled["scores"][3] != exact["scores"][3]
@@ -172,8 +177,10 @@ def test_more_rows_than_are_sampled(folder, model, monkeypatch):
     assert sampled["price"]["scores"][0] == exact["price"]["scores"][0]
     assert "sample of 1,000 of the 1,500 rows" in sampled["caveats"][-1]
     assert sampled["caveats"][:-1] == exact["caveats"]
+    assert sampled["calibration"]["sampled_from"] == 1500
+    assert sum(group["rows"] for group in sampled["calibration"]["groups"]) == 1000
     monkeypatch.setattr(_tally, "MOST_SAMPLED", 3)  # too few for every group and label
-    assert run_json("audit", model, folder / "parquet")["thresholds"] is None
+    assert run_json("audit", model, folder / "parquet")["thresholds"] == exact["thresholds"]
 
 
 @pytest.mark.parametrize("most", [1, 10, 99, 100, 1000])

@@ -8,7 +8,9 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -24,10 +26,16 @@ dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
 
-from dask.distributed import Client, LocalCluster  # noqa: E402
+from dask.distributed import Client, LocalCluster, MultiLock  # noqa: E402
+from dask.sizeof import sizeof  # noqa: E402
+from distributed.comm import CommClosedError  # noqa: E402
+from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
+from threadpoolctl import threadpool_info  # noqa: E402
 
 import fairproj  # noqa: E402
 from fairproj import FairBoostClassifier, FairProjClassifier  # noqa: E402
+from fairproj.boosting.replay import OtherRoundError  # noqa: E402
+from fairproj.constraints import FunctionConstraint  # noqa: E402
 from fairproj.distributed import (  # noqa: E402
     CheckpointError,
     ClusterError,
@@ -41,7 +49,16 @@ from fairproj.distributed.checkpoint import (  # noqa: E402
     read_checkpoint,
     write_checkpoint,
 )
-from fairproj.distributed.cluster import Cluster  # noqa: E402
+from fairproj.distributed.cluster import Cluster, FaultError, is_fault  # noqa: E402
+from fairproj.distributed.training import Messages, PlacedTable  # noqa: E402
+from fairproj.distributed.worker import (  # noqa: E402
+    Run,
+    RunStoppedError,
+    _other_rounds_explained,
+    make_part,
+    pack,
+)
+from fairproj.engines.xgboost.imports import locally  # noqa: E402
 from fairproj.engines.xgboost.tree import constant_tree  # noqa: E402
 
 pytestmark = [
@@ -131,12 +148,26 @@ def fit_on_cluster(cls, table=None, resume_from=None, **params):
     )
 
 
+def check_alike(found, expected):
+    """Equal, up to the rounding of the numbers in it."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            check_alike(found[name], value)
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected)
+        for pair in zip(found, expected, strict=True):
+            check_alike(*pair)
+    elif isinstance(expected, float | np.ndarray):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    else:
+        assert found == expected
+
+
 def check_equal(model, expected):
     """The same rounds, the same choice among them, the same predictions."""
-    for name in ("vote", "log_loss"):
-        np.testing.assert_allclose(
-            model.history_.columns[name], expected.history_.columns[name], rtol=1e-9, atol=1e-9
-        )
+    check_alike(model.history_.columns, expected.history_.columns)
+    check_alike(model.certificate_.to_dict(), expected.certificate_.to_dict())
     assert len(model.estimator_weights_) == len(expected.estimator_weights_)
     assert model.history_.stop_reason is expected.history_.stop_reason
     assert model.group_values_ == expected.group_values_
@@ -174,10 +205,32 @@ SETTINGS = {
 }
 
 
+@pytest.fixture
+def placed(monkeypatch):
+    """The parts that each worker got, one entry for each table that is placed."""
+    places, place = [], PlacedTable.place
+
+    def recorded(self, cluster):
+        places.append(place(self, cluster))
+        return places[-1]
+
+    monkeypatch.setattr(PlacedTable, "place", recorded)
+    return places
+
+
 @pytest.mark.parametrize("name", SETTINGS)
-def test_three_workers_train_as_one_machine_does(client, name):
+def test_three_workers_train_as_one_machine_does(client, placed, name):
     cls, params = SETTINGS[name]
-    check_equal(fit_on_cluster(cls, **params), fit_local(cls, **params))
+    # Each worker keeps what it has read: two parts for each, one of them empty.
+    parts = [TABLE.iloc[start:stop] for start, stop in pairwise(CUTS)]
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    kept = [
+        client.scatter([part], workers=[workers[number // 2]], hash=False)[0]
+        for number, part in enumerate(parts)
+    ]
+    table = dd.from_delayed(kept, meta=TABLE.iloc[:0])
+    check_equal(fit_on_cluster(cls, table, **params), fit_local(cls, **params))
+    assert len(placed[0]) == 3
 
 
 @pytest.mark.parametrize("name", ["projection", "logistic", "exponential, drawn rows"])
@@ -186,14 +239,22 @@ def test_one_or_two_workers_train_as_one_machine_does(small_cluster, name):
     check_equal(fit_on_cluster(cls, **params), fit_local(cls, **params))
 
 
-def test_workers_read_parquet_files(client, tmp_path):
-    for number, (start, stop) in enumerate([(0, 900), (900, 1000), (1000, 2000)]):
+def test_workers_read_parquet_files(client, placed, tmp_path, monkeypatch):
+    files = [(0, 900), (900, 1000), (1000, 2000)]
+    monkeypatch.setattr("fairproj.io.parquet.CHUNK_ROWS", 300)
+    for number, (start, stop) in enumerate(files):
         path = tmp_path / f"rows-{number}.parquet"
         TABLE[start:stop].to_parquet(path, row_group_size=300, index=False)
+    monkeypatch.chdir(tmp_path)  # the workers have another working folder
     cls, params = SETTINGS["logistic"]
     columns = {"sensitive_features": "group", "sample_weight": "weight"}
-    model = DaskFairBoostClassifier(**params).fit(f"{tmp_path}/*.parquet", "label", **columns)
+    model = DaskFairBoostClassifier(**params).fit("*.parquet", "label", **columns)
     check_equal(model, fit_local(cls, **params))
+    starts = [0, 300, 600, 900, 1000, 1300, 1600, 1900, 2000]
+    of_part = [set(TABLE["group"][begin:end]) for begin, end in pairwise(starts)]
+    groups = [set().union(*(of_part[k] for k in numbers)) for numbers in placed[0].values()]
+    assert len(groups) == 3
+    assert sum("c" in each for each in groups) == 1  # a group that lives on one worker
 
 
 def test_sensitive_columns_and_arrays(client):
@@ -247,6 +308,55 @@ def test_a_warning_of_the_workers_is_issued_once(client):
     ours = [each for each in caught if "nothing to balance" in str(each.message)]
     assert len(ours) == 1
     assert ours[0].filename == __file__
+
+
+def test_a_second_fit_forgets_the_names_of_columns(client):
+    table = in_parts(TABLE)
+    model = DaskFairProjClassifier(None, n_estimators=2).fit(
+        table[["income", "age"]], table["label"]
+    )
+    assert list(model.feature_names_in_) == ["income", "age"]
+    numbers = TABLE[["income", "age"]].to_numpy()
+    model.fit(da.from_array(numbers, chunks=600), da.from_array(TABLE["age"] > 9, chunks=600))
+    assert not hasattr(model, "feature_names_in_")
+    assert len(model.predict(numbers)) == 2000
+
+
+def test_a_client_need_not_be_the_default_one(client, monkeypatch):
+    def none():
+        raise ValueError("No clients found")
+
+    monkeypatch.setattr("distributed.client.default_client", none)
+    model = fit_on_cluster(FairProjClassifier, client=client, n_estimators=2)
+    assert len(model.history_) == 2
+
+
+def test_an_adaptive_cluster_starts_workers_for_a_fit(tmp_path):
+    TABLE.to_parquet(tmp_path / "rows.parquet", index=False)
+    with start_cluster(0, processes=False) as client:
+        client.cluster.adapt(minimum=0, maximum=1, interval="100ms")
+        model = DaskFairProjClassifier(n_estimators=2, timeout=30).fit(
+            tmp_path / "rows.parquet", "label", sensitive_features="group"
+        )
+    assert len(model.history_) == 2
+
+
+def test_binning_beside_other_workers_uses_the_threads_that_it_is_given(monkeypatch):
+    monkeypatch.setattr("xgboost.collective.is_distributed", lambda: True)
+
+    def limits():
+        found = threadpool_info()
+        return [each["num_threads"] for each in found if "xgboost" in each["filepath"]] or [
+            each["num_threads"] for each in found if each["user_api"] == "openmp"
+        ]
+
+    assert set(locally(limits, n_threads=3)) == {3}
+    assert set(locally(limits, n_threads=1)) == {1}
+
+
+def test_dask_knows_the_size_of_a_part():
+    X = np.zeros((1000, 100))
+    assert sizeof(make_part(X=X, y=X[:, 0], name="part 0")) > X.nbytes
 
 
 # Predicting, saving, copying
@@ -397,6 +507,20 @@ def test_without_a_client_there_is_a_sentence(monkeypatch):
         DaskFairProjClassifier().fit(table[FEATURES], table["label"])
 
 
+def test_a_closed_client_is_refused(client):
+    closed = Client(client.scheduler.address, set_as_default=False)
+    closed.close()
+    with pytest.raises(ValueError, match=r"the Dask client is closed.*create a new one"):
+        fit_on_cluster(FairProjClassifier, client=closed)
+
+
+def test_workers_with_other_versions_are_named(client, monkeypatch):
+    monkeypatch.setattr("fairproj.distributed.cluster._installed", lambda package: "0.0.1")
+    message = r"fairproj is 0\.0\.1 on the driver and .* on the worker tcp://.*; install the same"
+    with pytest.raises(ClusterError, match=message):
+        fit_on_cluster(FairProjClassifier, n_estimators=2)
+
+
 # Checkpoints
 
 
@@ -444,6 +568,23 @@ def test_a_checkpoint_of_another_run_is_refused(client, tmp_path):
         fit_on_cluster(FairProjClassifier, other, n_estimators=3, resume_from=path)
 
 
+def test_equal_parameters_of_another_process_are_recognised(client, tmp_path):
+    path = tmp_path / "run"
+
+    def params(factor, epsilon):
+        own = FunctionConstraint(lambda group, label: factor * (group == "a") * (label == "yes"))
+        return {"constraints": own, "epsilon": epsilon, "n_estimators": 4}
+
+    kept = {"checkpoint_path": path, "checkpoint_every": 2}
+    model = fit_on_cluster(FairProjClassifier, **params(1, np.float64(0.7)), **kept)
+    resumed = fit_on_cluster(FairProjClassifier, **params(1, 0.7), resume_from=path)
+    check_equal(resumed, model)
+    with pytest.raises(CheckpointError, match=r"another run: constraints was 'constraint 0', "):
+        fit_on_cluster(FairProjClassifier, **params(2, 0.7), resume_from=path)
+    with pytest.warns(UserWarning, match=r"run holds 4 rounds of an earlier run, which this run"):
+        fit_on_cluster(FairProjClassifier, **params(2, 0.7), **kept)
+
+
 EXAMPLE = Checkpoint({"a": "1"}, 5, [DoneRound.of(constant_tree(0.5), 0.25, -0.125)])
 
 
@@ -457,6 +598,32 @@ def test_checkpoints_are_read_back_from_any_file_system(tmp_path, place):
     longer = Checkpoint(EXAMPLE.facts, 5, EXAMPLE.rounds * 2)
     file.update(longer)
     assert read_checkpoint(path) == longer
+
+
+def test_a_file_system_that_fails_for_a_moment_is_tried_again(monkeypatch):
+    file, calls = CheckpointFile("memory://folder/again", every=1), []
+    write = MemoryFileSystem.pipe_file
+
+    def fail_sometimes(self, *args, **options):
+        calls.append(args)
+        if len(calls) < n_failures:
+            raise RuntimeError("the service is busy")  # no OSError, as with libraries of clouds
+        write(self, *args, **options)
+
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", fail_sometimes)
+    monkeypatch.setattr("fairproj.distributed.checkpoint._PAUSES", (0.0, 0.0))
+    n_failures = 3
+    file.update(EXAMPLE)
+    assert read_checkpoint(file.path) == EXAMPLE
+    n_failures = 100
+    with pytest.raises(OSError, match=r"round 2: RuntimeError: the service is busy; the last che"):
+        file.update(Checkpoint(EXAMPLE.facts, 5, EXAMPLE.rounds * 2))
+    assert read_checkpoint(file.path) == EXAMPLE
+    with pytest.raises(CheckpointError, match=r"cannot be used: RuntimeError: the service is bu"):
+        file.check()
+    monkeypatch.undo()
+    file.check()
+    assert MemoryFileSystem().ls("/folder", detail=False) == ["/folder/again"]
 
 
 def test_damaged_checkpoints_are_refused(tmp_path):
@@ -555,34 +722,58 @@ def restore(client):
     raise AssertionError("the cluster has lost its workers")
 
 
-def signal_worker(client, position, number):
-    """Send a signal to a worker; the first holds the meeting point of all workers."""
-    address = sorted(client.run(os.getpid))[position]
+def signal_worker(client, places, position, number):
+    """Send a signal to a worker of a run; the first holds the meeting point of all workers."""
+    address = sorted(places)[position]
     os.kill(client.run(os.getpid, workers=[address])[address], number)
 
 
-def test_a_killed_worker_changes_nothing(client, tmp_path, at_round):
+def test_a_killed_worker_changes_nothing(client, tmp_path, at_round, placed):
     restore(client)
     kept = {"checkpoint_path": tmp_path / "run", "checkpoint_every": 5}
-    waiting = at_round(20, lambda: signal_worker(client, 0, signal.SIGKILL))
+    waiting = at_round(20, lambda: signal_worker(client, placed[-1], 0, signal.SIGKILL))
     model = fit_on_cluster(FairBoostClassifier, **LONG, **kept)
     assert not waiting
     check_equal(model, fit_local(FairBoostClassifier, **LONG))
 
 
-def test_a_frozen_worker_is_replaced(client, tmp_path, at_round):
+def test_a_frozen_worker_is_replaced(client, tmp_path, at_round, placed):
     restore(client)
     kept = {"checkpoint_path": tmp_path / "run", "checkpoint_every": 5}
-    waiting = at_round(20, lambda: signal_worker(client, 1, signal.SIGSTOP))
-    model = fit_on_cluster(FairBoostClassifier, **LONG, **kept, timeout=4, retries=8)
+    waiting = at_round(20, lambda: signal_worker(client, placed[-1], -1, signal.SIGSTOP))
+    model = fit_on_cluster(FairBoostClassifier, **LONG, **kept, timeout=8, retries=8)
     assert not waiting
     check_equal(model, fit_local(FairBoostClassifier, **LONG))
 
 
-def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round):
+def test_workers_killed_before_training_are_replaced(client, placed, tmp_path, monkeypatch):
+    restore(client)
+    marker, arguments, killed = tmp_path / "read", PlacedTable.arguments, []
+
+    def read(frame):
+        if not marker.exists():  # the worker that reads the first part dies
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return frame
+
+    def killing(self, numbers):
+        if not killed:  # the worker that is to load the first rows dies
+            killed.append(signal_worker(client, placed[-1], 0, signal.SIGKILL))
+        return arguments(self, numbers)
+
+    monkeypatch.setattr(PlacedTable, "arguments", killing)
+    frames = [dask.delayed(read)(TABLE.iloc[start:stop]) for start, stop in pairwise(CUTS)]
+    table = dd.from_delayed(frames, meta=TABLE.iloc[:0])
+    model = fit_on_cluster(FairProjClassifier, table, n_estimators=3)
+    assert marker.exists()
+    assert killed
+    check_equal(model, fit_local(FairProjClassifier, n_estimators=3))
+
+
+def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round, placed):
     restore(client)
     path = tmp_path / "run"
-    waiting = at_round(20, lambda: signal_worker(client, 1, signal.SIGKILL))
+    waiting = at_round(20, lambda: signal_worker(client, placed[-1], -1, signal.SIGKILL))
     with pytest.raises(ClusterError, match=r"training failed 1 times.*pass it as resume_from"):
         fit_on_cluster(
             FairBoostClassifier, **LONG, checkpoint_path=path, checkpoint_every=5, retries=0
@@ -619,6 +810,152 @@ def test_rows_that_cannot_be_computed_again_are_named(client, at_round, tmp_path
     at_round(20, lambda: os.kill(pid, signal.SIGKILL))
     with pytest.raises(ClusterError, match=r"rows of a worker that was lost cannot be computed"):
         fit_on_cluster(FairBoostClassifier, table, **LONG, **kept)
+
+
+def test_a_dead_scheduler_ends_training_and_keeps_the_rounds(tmp_path, at_round):
+    path, address = tmp_path / "run", tmp_path / "scheduler.json"
+
+    def start(kind, *options):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options]
+        log = (tmp_path / kind).open("w")
+        return subprocess.Popen([*command, "--scheduler-file", address], stdout=log, stderr=log)
+
+    scheduler = start("scheduler", "--port", "0", "--no-dashboard")
+    worker = start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    limits = {"distributed.comm.timeouts.connect": "3s"}  # thirty, if the user does not say
+    try:
+        while not address.exists():
+            time.sleep(0.1)
+        with dask.config.set(limits), Client(scheduler_file=address) as client:
+            client.wait_for_workers(1, timeout=60)
+            waiting = at_round(20, scheduler.kill)
+            message = r"scheduler of the Dask cluster does not answer.*rounds up to \d+ are in"
+            with pytest.raises(ClusterError, match=message):
+                fit_on_cluster(
+                    FairBoostClassifier,
+                    **{**LONG, "n_estimators": 100_000},
+                    client=client,
+                    checkpoint_path=path,
+                    checkpoint_every=7,
+                )
+            assert not waiting
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert len(read_checkpoint(path).rounds) >= 20
+
+
+def workers_of(client):
+    return sorted(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def test_two_fits_at_a_time_take_turns(client):
+    restore(client)
+    with ThreadPoolExecutor(2) as threads:
+        fits = [
+            threads.submit(fit_on_cluster, FairProjClassifier, n_estimators=5, max_depth=depth)
+            for depth in (1, 2)
+        ]
+    for depth, fit in enumerate(fits, 1):
+        expected = fit_local(FairProjClassifier, n_estimators=5, max_depth=depth)
+        check_equal(fit.result(), expected)
+
+
+def test_workers_that_are_kept_by_another_training_are_named(client):
+    restore(client)
+    workers = workers_of(client)
+    with (
+        MultiLock(workers[:1], client),  # as xgboost.dask does
+        pytest.raises(ClusterError, match=r"are kept by another training.* for 3 seconds; end"),
+        Cluster(client, timeout=3).reserve(workers),
+    ):
+        pass
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        left = Cluster(other, timeout=30).reserve(workers)
+        left.__enter__()  # the driver ends without giving them back
+    with Cluster(client, timeout=30).reserve(workers):
+        pass
+
+
+def test_other_tasks_of_a_worker_are_left_alone(client):
+    restore(client)
+    first, second, _ = workers_of(client)
+    before = client.run(os.getpid)
+
+    def fail():
+        raise CommClosedError
+
+    cluster = Cluster(client, timeout=60)
+    other = client.submit(time.sleep, 5, workers=[second], pure=False)
+    tasks = {
+        first: cluster.submit(fail, address=first),
+        second: cluster.submit(int, address=second),
+    }
+    with pytest.raises(FaultError, match=rf"^'{second}' had other tasks to run"):
+        for _ in cluster.watch(tasks, lambda: 1.0, started={first}):
+            pass
+    other.result(timeout=60)
+    assert client.run(os.getpid) == before  # nobody was restarted
+
+
+def test_workers_without_memory_are_named(client):
+    restore(client)
+
+    def set_limit(fraction, dask_worker):
+        dask_worker.memory_manager.memory_pause_fraction = fraction
+
+    client.run(set_limit, 1e-6)
+    try:
+        message = r"the worker tcp://.* has paused for 5 seconds with .*B of .*B memory in use; use"
+        with pytest.raises(ClusterError, match=message):
+            fit_on_cluster(FairProjClassifier, n_estimators=2, timeout=5)
+    finally:
+        client.run(set_limit, 0.8)
+
+
+def test_only_errors_of_the_cluster_are_faults():
+    assert is_fault(RunStoppedError("the driver has left"))
+    assert not is_fault(TimeoutError("the disk did not answer"))  # raised while rows are read
+
+
+def test_reports_of_an_earlier_attempt_are_dropped():
+    class Listener:
+        id = "listener"
+
+        def subscribe_topic(self, topic, handler):
+            self.handler = handler
+
+        def unsubscribe_topic(self, topic):
+            self.handler = None
+
+    def report(name, first):
+        rounds = pack(EXAMPLE.rounds)
+        return 0.0, {"run": name, "first": first, "rounds": rounds, "seconds": 1.0}
+
+    listener = Listener()
+    with Messages(listener) as messages:
+        first = messages.start_attempt()
+        listener.handler(report(first, 0))
+        listener.handler((0.0, {"run": first, "started": "tcp://a"}))
+        assert list(messages) == [(0, EXAMPLE.rounds)]
+        assert messages.started == {"tcp://a"}
+        second = messages.start_attempt()
+        listener.handler(report(first, 1))
+        listener.handler(report(second, 2))
+        assert list(messages) == [(2, EXAMPLE.rounds)]
+        assert not messages.started
+    assert listener.handler is None
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [(4, r"^the checkpoint does not belong .*: in round 5"), (5, r"^the rows are not the same as")],
+)
+def test_rounds_that_come_out_otherwise_are_explained(number, message):
+    run = Run("name", {}, 1.0, pack([]), n_resumed=5, report_every=1)
+    with pytest.raises(ValueError, match=message), _other_rounds_explained(run):
+        raise OtherRoundError(f"in round {number + 1} the vote was 1", number)
 
 
 def test_the_example_runs_as_it_stands(client, tmp_path, capsys):

@@ -182,3 +182,11 @@ def test_scale(guide):
     )
     expected = FairnessReport.from_estimator(model, X, y, sensitive_features=frame["sex"])
     assert report.to_dict() == expected.to_dict()
+
+
+def test_checks(guide, capsys):
+    guide("checks.md")
+    printed = capsys.readouterr().out
+    assert "marital_status" in printed
+    assert "identifier: column 'customer' has a different value in 100% of its rows" in printed
+    assert "small_group: group 'female' has 50 held-out rows with the positive label" in printed

@@ -159,8 +159,8 @@ def test_rates_of_groups():
     assert list(rates.index) == ["a", "b"]
     assert list(rates["count"]) == [3, 3]
     assert list(rates.columns[1:]) == list(RATES)
-    assert rates.loc["a"].tolist()[1:] == [2 / 3, 0.5, 1.0, 1 / 3]
-    assert rates.loc["b"].tolist()[1:] == [2 / 3, 1.0, 0.0, 1.0]
+    assert rates.loc["a"].tolist()[1:] == [2 / 3, 0.5, 1.0, 1 / 3, 0.5, 0.5]
+    assert rates.loc["b"].tolist()[1:] == [2 / 3, 1.0, 0.0, 1.0, 1.0, 0.0]
     other = metrics.group_rates(y, predicted, sensitive_features=groups, pos_label="no")
     assert other.loc["b", "true_positive_rate"] == 1.0
 
@@ -232,8 +232,10 @@ def slow_curve(y, score, groups, weight, statistic, thresholds):
     for threshold in thresholds:
         predicted = (score > threshold).astype(int)
         given = {"sensitive_features": groups, "sample_weight": weight}
-        gap = metrics.gap_difference(y, predicted, statistic=statistic, **given)
         rates = metrics.group_rates(y, predicted, **given)
+        gap = np.nan  # of precisions, where a group is not selected at all
+        if rates.notna().all(axis=None) or statistic != "predictive_parity":
+            gap = metrics.gap_difference(y, predicted, statistic=statistic, **given)
         rows.append(
             {
                 "threshold": threshold,

@@ -18,7 +18,7 @@ from fairproj import Batches, FairBoostClassifier, FairnessReport, FairProjClass
 from fairproj.engines.xgboost.engine import XGBoostEngine
 from fairproj.io import parquet
 from fairproj.io.sources import find_source
-from fairproj.io.tables import DataFileError
+from fairproj.io.tables import DataFile, DataFileError, DataFiles
 
 pytestmark = pytest.mark.filterwarnings("ignore:the gap of the watched rows")
 
@@ -224,6 +224,19 @@ def test_how_often_batches_are_read_and_how_many_are_kept(model, passes):
     assert 1 <= batches.most_alive <= 3
 
 
+def test_batches_in_another_order_each_time_are_refused():
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(400, 3)), rng.choice(["a", "b"], 400)
+    y = X[:, 0] + rng.logistic(size=400) > 0
+
+    def shuffled():
+        rows = rng.permutation(400)
+        yield X[rows], y[rows], group[rows]
+
+    with pytest.raises(ValueError, match="batch 0 has other labels, or the same in another order"):
+        FairProjClassifier(engine="xgboost", n_estimators=3).fit(Batches(shuffled))
+
+
 @pytest.mark.parametrize("failing_pass", [1, 2, 3, 4])
 def test_nothing_stays_on_disk_after_an_error(failing_pass, spill):
     batches = Watched()
@@ -286,6 +299,18 @@ def test_which_files_a_path_names(tmp_path):
     assert names(tmp_path / "part.10.parquet", tmp_path / "more") == ["part.10.parquet", "a.pq"]
 
 
+def test_notes_beside_data_files_are_not_read(tmp_path):
+    for name in ("b.parquet", "a.parquet", "notes.txt"):
+        (tmp_path / name).touch()
+    assert [file.path.name for file in DataFiles.from_paths([tmp_path]).files] == [
+        "a.parquet",
+        "b.parquet",
+    ]
+    for name in ("a.parquet", "b.parquet"):
+        (tmp_path / name).unlink()
+    assert [file.path.name for file in DataFiles.from_paths([tmp_path]).files] == ["notes.txt"]
+
+
 def test_urls_are_read_through_fsspec(small_parts):
     memory = pytest.importorskip("fsspec").filesystem("memory")
     rows = make_rows(400)
@@ -309,6 +334,36 @@ def test_the_index_of_a_pandas_frame_is_no_feature(tmp_path):
     ]
     rows[::2].to_parquet(tmp_path / "unnamed.parquet")
     assert "__index_level_0__" not in find_source(tmp_path / "unnamed.parquet", "paid").features_
+
+
+def test_groups_and_labels_may_be_the_index_of_a_pandas_frame(tmp_path):
+    rows = make_rows(400)
+    rows.to_parquet(tmp_path / "plain.parquet")
+    rows.set_index(["sex", "paid"]).to_parquet(tmp_path / "indexed.parquet")
+    models = [
+        FairProjClassifier(engine="xgboost", n_estimators=3).fit(
+            tmp_path / f"{name}.parquet", "paid", sensitive_features="sex"
+        )
+        for name in ("plain", "indexed")
+    ]
+    np.testing.assert_allclose(*(model.estimator_weights_ for model in models), rtol=1e-12)
+
+
+def test_a_damaged_page_is_noticed(tmp_path):
+    path = tmp_path / "a.parquet"
+    rows = pd.DataFrame({"x": np.arange(1000.0), "y": np.arange(1000) % 2})
+    rows.to_parquet(path, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[content.index(np.float64(500.0).tobytes()) + 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match=r"(?i)crc|checksum"):
+        list(find_source(path, "y").parts())
+    for read in (
+        DataFile.from_path(path).read,
+        lambda: list(DataFile(path, "parquet").chunks(["x"], {})),
+    ):
+        with pytest.raises(DataFileError, match=r"(?i)crc|checksum"):
+            read()
 
 
 def bad_files(folder):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairproj import FairBoostClassifier, FairProjClassifier
+from fairproj.constraints import RATES
 from fairproj.datasets import load_german
 from fairproj.report import (
     METHODS,
@@ -70,7 +71,15 @@ def content():
         sensitive_features=groups_new,
         max_gap=0.1,
         frontier=frontier_content(frontiers, chosen=("FairBoost", 0.1), note="two folds"),
-        source=Source("german.csv", "new rows", False, "ab" * 32, "fairproj report german.csv"),
+        source=Source(
+            "german.csv",
+            "new rows",
+            False,
+            "ab" * 32,
+            "fairproj report german.csv",
+            model="credit.fairproj",
+            claimed="fairproj train german.csv",
+        ),
     )
 
 
@@ -159,30 +168,42 @@ def alone(points):
 
 def test_all_sections_in_order(visit, content):
     page = visit(content)
-    assert page.title() == "Fairness report: german.csv"
-    assert page.locator("h1").all_inner_texts() == ["Fairness report: german.csv"]
+    assert page.title() == "Fairness report: credit.fairproj"
+    assert page.locator("h1").all_inner_texts() == ["Fairness report: credit.fairproj"]
     assert page.locator("h2").all_inner_texts() == [
-        "Summary",
-        "What was asked",
+        "What is decided, and about whom",
+        "Verdict",
+        "The plain model beside it",
         "Data and groups",
         "Rates by group",
-        "Gaps",
-        "What fairness cost",
+        "Gaps between groups",
         "Other thresholds",
-        "Frontier",
-        "Training dynamics",
-        "Certificate in plain words",
+        "Calibration by group",
+        "Probabilities by group",
+        "What the decisions rest on",
+        "Other settings",
+        "What was not looked at",
         "Caveats",
+        "What was asked",
+        "Certificate of the training run",
         "Reproduce",
     ]
+    levels = page.locator("h1, h2, h3, h4, h5, h6").evaluate_all("all => all.map(e => e.tagName)")
+    assert levels == ["H1"] + ["H2"] * 16
     text = page.locator(test_id("summary")).inner_text()
     assert all(sentence in text for sentence in content["summary"])
-    assert content["dynamics"]["note"] in page.locator(test_id("dynamics")).inner_text()
+    assert content["dynamics"]["note"] in page.locator(test_id("dynamics")).text_content()
     assert page.locator(f"{test_id('caveats')} li").all_inner_texts() == content["caveats"]
     assert page.locator(test_id("command")).inner_text() == "fairproj report german.csv"
     assert page.locator(test_id("sha256")).inner_text() == "ab" * 32
-    certificate = page.locator(test_id("certificate")).inner_text()
+    assert page.locator(test_id("claimed")).inner_text() == "fairproj train german.csv"
+    omitted = page.locator(f"{test_id('omitted')} li").all_inner_texts()
+    assert omitted == content["not_looked_at"]
+    certificate = page.locator(test_id("certificate")).text_content()
     assert all(words in certificate for words in content["certificate"]["words"])
+    shown = page.locator(test_id("certificate")).inner_text()
+    assert content["certificate"]["words"][0] in shown
+    assert content["certificate"]["words"][1] not in shown
 
 
 def test_tables_hold_the_numbers_of_the_content(visit, content):
@@ -217,7 +238,17 @@ def test_tables_hold_the_numbers_of_the_content(visit, content):
         for row in content["price"]["scores"]
     ]
     assert content["price"]["sentence"] in page.locator(test_id("price")).inner_text()
+    told = page.locator(test_id("price-interval")).inner_text()
+    assert told == content["price"]["interval"]["sentence"]
     assert cells(page, "asked-table") == content["asked"]
+    assert cells(page, "subject-table") == content["subject"]
+    assert [row[2] for row in cells(page, "calibration-table")] == [
+        number(one["error"])
+        for one in (content["calibration"]["overall"], *content["calibration"]["groups"])
+    ]
+    assert [row[:2] for row in cells(page, "importance-table")] == [
+        [one["name"], number(one["overall"])] for one in content["importance"]["features"]
+    ]
     assert cells(page, "certificate-table") == content["certificate"]["rows"]
     assert dict(cells(page, "versions-table")) == content["reproduce"]["versions"]
 
@@ -254,13 +285,142 @@ def test_lines_by_threshold_pass_through_the_numbers(visit, content):
     low, high = 0.0, max(scale[6:])
     curve = content["thresholds"]
     drawn = {round(x / 100, 3): low + (100 - y) / 100 * (high - low) for x, y in places}
-    gaps = dict(zip(curve["threshold"], curve["panels"][0]["lines"][0]["values"], strict=True))
+    gaps = dict(zip(curve["threshold"], curve["gap"], strict=True))
     for threshold in (0.25, 0.5, 0.75):
-        (value,) = [gap for at, gap in gaps.items() if abs(at - threshold) < 1e-9]
-        assert drawn[threshold] == pytest.approx(value, abs=1e-3)
+        assert drawn[threshold] == pytest.approx(gaps[threshold], abs=1e-3)
     assert chart.locator(".limit").count() == 1
     mark = chart.locator(".kept").get_attribute("x1")
     assert float(mark.rstrip("%")) == pytest.approx(100 * curve["in_use"])
+
+
+def at_threshold(content, index):
+    """What the page must say about a threshold, from the counts alone."""
+    curve = content["thresholds"]
+    rows = []
+    for group in curve["groups"]:
+        (n, p), (fp, tp) = group["size"], (label[index] for label in group["predicted"])
+        rows.append([(fp + tp) / (n + p), tp / p, fp / n, (n - fp + tp) / (n + p)])
+    by_rate = np.array(rows).T
+    expected = np.column_stack([by_rate, np.ptp(by_rate, axis=1)])
+    return [[number(value) for value in row] for row in expected.tolist()]
+
+
+def read_off(page):
+    names = ("cut", "gap", "accuracy", "selection_rate")
+    return [page.locator(test_id(f"at-{name}")).inner_text() for name in names]
+
+
+def expected_reading(content, index):
+    curve = content["thresholds"]
+    return [number(curve[name][index]) for name in ("gap", "accuracy", "selection_rate")]
+
+
+def test_thresholds_by_keyboard(visit, content):
+    page = visit(content)
+    curve = content["thresholds"]
+    start = curve["threshold"].index(curve["in_use"])
+    slider = page.locator(test_id("cut"))
+    assert page.get_by_label("Threshold", exact=True).get_attribute("id") == "cut"
+    assert slider.input_value() == str(start)
+    assert read_off(page)[1:] == expected_reading(content, start)
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert slider.input_value() == str(start + 3)
+    assert read_off(page)[0] == f"{curve['threshold'][start + 3]:.3f}"
+    assert read_off(page)[1:] == expected_reading(content, start + 3)
+    told = slider.get_attribute("aria-valuetext")
+    assert told.startswith(f"{curve['threshold'][start + 3]:.3f}: gap {read_off(page)[1]}, ")
+    shown = {row[0]: row[1:] for row in cells(page, "cut-table")}
+    names = ["Selection rate", "True positive rate", "False positive rate", "Accuracy"]
+    assert [shown[name] for name in names] == at_threshold(content, start + 3)
+    page.keyboard.press("Home")
+    assert read_off(page)[0] == f"{curve['threshold'][0]:.3f}"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert read_off(page)[1:] == expected_reading(content, start)
+
+
+def test_thresholds_by_mouse(visit, content):
+    page = visit(content)
+    curve = content["thresholds"]
+    chart = page.locator(test_id("threshold-chart")).first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    page.mouse.click(box["x"] + 0.3 * box["width"], box["y"] + 20)
+    (threshold, *told) = read_off(page)
+    assert float(threshold) == pytest.approx(0.3, abs=0.004)
+    assert told == expected_reading(content, curve["threshold"].index(float(threshold)))
+    lines = page.locator(".chosen").evaluate_all("all => all.map(one => one.getAttribute('x1'))")
+    assert [float(line.rstrip("%")) for line in lines] == pytest.approx(
+        [100 * float(threshold)] * 2
+    )
+    slider = page.locator(test_id("cut"))
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    page.mouse.click(box["x"] + 0.8 * box["width"], box["y"] + box["height"] / 2)
+    assert float(read_off(page)[0]) == pytest.approx(0.8, abs=0.05)
+    page.locator(test_id("cut-reset")).click()
+    assert float(read_off(page)[0]) == pytest.approx(curve["in_use"], abs=1e-5)
+
+
+def test_charts_of_probabilities_and_features(visit, content):
+    page = visit(content)
+    assert page.locator(test_id("calibration-chart")).count() == 2
+    bins = sum(len(group["bins"]) for group in content["calibration"]["groups"])
+    assert page.locator(f"{test_id('calibration-chart')} .dot").count() == bins
+    assert len(cells(page, "bins-table")) == bins
+    for chart, group in zip(
+        page.locator(test_id("distribution-chart")).all(),
+        content["distribution"]["groups"],
+        strict=True,
+    ):
+        filled = [n > 0 for name in ("positives", "negatives") for n in group[name]]
+        assert chart.locator("rect").count() == sum(filled)
+        total = chart.evaluate(
+            "svg => [...svg.querySelectorAll('rect')]"
+            ".reduce((sum, bar) => sum + parseFloat(bar.getAttribute('height')), 0)"
+        )
+        ticks = [float(text) for text in chart.locator(".tick").all_text_contents()]
+        assert total / 100 * max(ticks[6:]) == pytest.approx(2, abs=0.002)  # 1 for each label
+    widths = page.locator(f"{test_id('importance-chart')} rect").evaluate_all(
+        "all => all.map(one => parseFloat(one.getAttribute('width')))"
+    )
+    sizes = [one["overall"] for one in content["importance"]["features"][:12]]
+    np.testing.assert_allclose(np.array(widths) / widths[0], np.array(sizes) / sizes[0], atol=0.001)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_tables_say_that_they_go_on(visit, content, width):
+    page = visit(content, width=width)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.wait_for_timeout(100)
+    found = page.locator(".scroll").evaluate_all(
+        "all => all.map(one => [one.scrollWidth > one.clientWidth + 2,"
+        " one.previousElementSibling.checkVisibility(),"
+        " getComputedStyle(one).backgroundImage.split('linear-gradient').length - 1])"
+    )
+    assert all(goes_on == told and shadows == 4 for goes_on, told, shadows in found)
+    assert any(goes_on for goes_on, *_ in found) == (width == 390)
+    if width == 390:
+        region = page.locator(".scroll", has=page.locator(test_id("gaps-table")))
+        cue = region.locator("xpath=preceding-sibling::*[1]")
+        assert "scroll" in cue.inner_text()
+        region.evaluate("one => one.scrollTo(one.scrollWidth, 0)")
+        cue.wait_for(state="hidden")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_accessibility(visit, content, width, scheme):
+    """axe-core finds nothing, contrast included, with everything unfolded."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    for found in (content, audit(["a", "b", "c"])):
+        page = visit(found, width=width, color_scheme=scheme)
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        result = axe.Axe().run(page)
+        assert result.response["violations"] == [], result.generate_report()
+        assert "color-contrast" in {rule["id"] for rule in result.response["passes"]}
 
 
 def test_hovering_tells_a_points_numbers(visit, content):
@@ -352,11 +512,27 @@ def test_hostile_names_stay_text(visit, content):
     found["title"] = found["reproduce"]["command"] = HOSTILE[1]
     found["caveats"] = ["a file name with half a pair: \ud800"]
     found["dynamics"]["panels"][0]["lines"][0]["name"] = HOSTILE[2]
+    for part in ("thresholds", "calibration", "distribution"):
+        for group, name in zip(found[part]["groups"], (HOSTILE[0], HOSTILE[-1]), strict=True):
+            group["group"] = name
+    for group, name in zip(found["importance"]["sampled"], (HOSTILE[2], HOSTILE[-1]), strict=True):
+        group["group"] = name
+    for feature, name in zip(found["importance"]["features"], HOSTILE, strict=False):
+        feature["name"] = name
+    found["subject"] = [["Model", name] for name in HOSTILE]
+    found["not_looked_at"] = HOSTILE
+    found["reproduce"]["claimed"] = HOSTILE[-1]
+    found["proxies"] = {
+        "sentence": HOSTILE[0],
+        "findings": [{"name": "Proxy", "column": HOSTILE[-1], "measure": 1, "words": HOSTILE[1]}],
+    }
     for width in (390, 1280):
         page = visit(found, width=width)
         page.mouse.move(*place(page, 0))
         page.mouse.click(*place(page, 0))
         page.keyboard.press("Escape")
+        page.locator(test_id("cut")).press("ArrowRight")
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         assert page.evaluate("window.hacked") is None
         assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.locator("img, main script").count() == 0
@@ -385,7 +561,8 @@ CONTRASTS = """() => {
     const shown = [...document.querySelectorAll('body *')].filter(e => e.checkVisibility());
     const texts = shown.filter(e => [...e.childNodes].some(n => n.nodeType == 3 && n.data.trim()));
     const pick = e => getComputedStyle(e)[e.namespaceURI.endsWith('svg') ? 'fill' : 'color'];
-    const lines = shown.filter(e => e.matches('.line, .marker, .reach, .limit, .ring, .kept'));
+    const drawn = '.line, .marker:not(.small), .reach, .limit, .ring, .kept, .diagonal, .in-use';
+    const lines = shown.filter(e => e.matches(drawn));
     return {
         text: Math.min(...texts.map(e => ratio(parse(pick(e)), behind(e)))),
         marks: Math.min(...lines.map(e => ratio(parse(getComputedStyle(e).stroke), behind(e)))),
@@ -446,7 +623,13 @@ def test_without_javascript(visit, content):
     page = visit(content, java_script_enabled=False)
     for name in ("rates-table", "gaps-table", "groups-table"):
         assert page.locator(test_id(name)).is_visible()
-    assert page.locator("button:visible").count() == 0
+    assert page.locator("button:visible, input:visible").count() == 0
+    curve = content["thresholds"]
+    in_use = curve["threshold"].index(curve["in_use"])
+    assert read_off(page)[1:] == expected_reading(content, in_use)
+    marked = page.locator(f"{test_id('thresholds-table')} tr.target td").all_text_contents()
+    assert marked == expected_reading(content, in_use)
+    assert len(cells(page, "thresholds-table")) >= 19
     assert page.locator(test_id("picked")).is_hidden()
     assert page.locator(f"{test_id('frontier-chart')} .marker").count() == 8
     assert page.locator(f"{test_id('dynamics-chart')} path").first.get_attribute("d")
@@ -456,7 +639,11 @@ def test_names_and_landmarks(visit, content):
     page = visit(content)
     unnamed = "svg:not([aria-hidden] *, svg svg, [aria-hidden='true'], [aria-label])"
     assert page.locator(unnamed).count() == 0
-    assert page.locator("svg[aria-label]").count() == 6 + 1 + 1 + 4 + 2
+    charts = {"rate": len(RATES), "gap": 1, "threshold": 2, "calibration": 2, "distribution": 2}
+    charts |= {"importance": 1, "frontier": 1, "dynamics": 4}
+    assert page.locator("svg[aria-label]").count() == sum(charts.values())
+    for name, count in charts.items():
+        assert page.locator(f"svg{test_id(f'{name}-chart')}[aria-label]").count() == count
     assert page.locator("html").get_attribute("lang") == "en"
     assert page.locator("main").count() == page.locator("h1").count() == 1
     assert page.locator("table:not(:has(> caption))").count() == 0
@@ -499,7 +686,18 @@ def test_printing(visit, content):
 def test_an_audit_of_predictions_alone(visit):
     found = audit(["a", "b", "c"])
     page = visit(found)
-    assert "Frontier" not in page.locator("h2").all_inner_texts()
+    headings = page.locator("h2").all_inner_texts()
+    assert headings == [
+        "What is decided, and about whom",
+        "Verdict",
+        "Data and groups",
+        "Rates by group",
+        "Gaps between groups",
+        "What was not looked at",
+        "Caveats",
+        "What was asked",
+        "Reproduce",
+    ]
     assert page.locator(test_id("verdict")).inner_text().strip() == "No target"
     assert page.locator(test_id("gap-limit")).count() == 0
     assert page.locator(test_id("command")).count() == 0
@@ -511,8 +709,8 @@ def test_two_hundred_groups(visit):
     page = visit(found, width=390)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert "the first 20 of 200 groups" in page.locator(test_id("rates")).inner_text()
-    assert page.locator(f"{test_id('rate-chart')} .dot").count() == 6 * 20
-    assert len(cells(page, "rates-table")) == 800
+    assert page.locator(f"{test_id('rate-chart')} .dot").count() == len(RATES) * 20
+    assert len(cells(page, "rates-table")) == 200 * len(RATES)
 
 
 def test_what_is_not_known_is_said(visit, content):

@@ -6,7 +6,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import _enforce_estimator_tags_y, parametrize_with_checks
 
 from fairproj import FairBoostClassifier, FairProjClassifier
-from fairproj.selection import GapSearchCV
+from fairproj.selection import ConfirmedClassifier, GapSearchCV
 
 STUMP = DecisionTreeClassifier(max_depth=1)
 HEAVY_STUMP = DecisionTreeClassifier(max_depth=1, min_weight_fraction_leaf=0.01)
@@ -32,6 +32,7 @@ ADABOOST = {
         FairBoostClassifier(**ADABOOST),
         FairBoostClassifier(n_estimators=10, tree_step="first_order", estimator=HEAVY_STUMP),
         GapSearchCV(FairBoostClassifier(**ADABOOST), param_values=[0.1, 0.2], cv=2),
+        ConfirmedClassifier(FairBoostClassifier(**ADABOOST)),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

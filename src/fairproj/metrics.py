@@ -8,6 +8,7 @@ functions fit into it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from fairproj.constraints import RATES, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import (
     Groups,
+    check_aligned,
     check_groups,
     check_labels,
     check_pos_label,
@@ -29,11 +31,13 @@ from fairproj.data.checks import (
     plain_labels,
 )
 from fairproj.data.columns import split_sensitive_columns
+from fairproj.data.ranking import RankedScores
 from fairproj.data.types import Array, Codes
 
 __all__ = [
     "accuracy_difference",
     "accuracy_parity_scorer",
+    "adverse_impact_ratio",
     "calibration_error",
     "demographic_parity_difference",
     "demographic_parity_scorer",
@@ -46,10 +50,12 @@ __all__ = [
     "gap_curve",
     "gap_difference",
     "group_rates",
+    "ks_statistic",
     "make_gap_scorer",
     "predictive_parity_difference",
     "selection_ratio_scorer",
     "selection_ratio_shortfall",
+    "standardized_mean_difference",
 ]
 
 _MOST_THRESHOLDS = 200  # of a curve, unless they are given
@@ -95,6 +101,8 @@ def cell_counts(
     pos_label: Any = None,
 ) -> tuple[CellCounts, Groups]:
     """Rows and positive predictions by group and label, and the groups."""
+    groups_and_weights = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    check_aligned(y_true=y_true, y_pred=y_pred, **groups_and_weights)
     actual, predicted = positive_masks(y_true, y_pred, pos_label)
     weight = None if sample_weight is None else check_weights(sample_weight, len(actual))
     groups = check_groups(sensitive_features, len(actual), beside="y_true")
@@ -335,7 +343,8 @@ def gap_curve(
     DataFrame
         One row for each distinct threshold, in ascending order: ``threshold``, ``gap``,
         ``accuracy``, ``balanced_accuracy``, ``selection_rate``, and each group's rates that the
-        statistic compares, such as ``true_positive_rate[women]``.
+        statistic compares, such as ``true_positive_rate[women]``. The gap of precisions is NaN
+        where a group has no positive predictions.
 
     Examples
     --------
@@ -347,6 +356,8 @@ def gap_curve(
     [[0.25, 0.5], [0.5, 0.5], [0.65, 0.0]]
     """
     compared = find_statistic(statistic)
+    groups_and_weights = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    check_aligned(y_true=y_true, y_score=y_score, **groups_and_weights)
     actual, _ = positive_masks(y_true, y_true, pos_label)
     score = _check_scores(y_score, "y_score", len(actual))
     weight = check_weights(sample_weight, len(actual))
@@ -471,6 +482,8 @@ def calibration_error(
     >>> errors["ece"].round(3).to_dict()
     {'overall': 0.175, 'a': 0.15, 'b': 0.4}
     """
+    groups_and_weights = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    check_aligned(y_true=y_true, y_prob=y_prob, **groups_and_weights)
     actual, _ = positive_masks(y_true, y_true, pos_label)
     prob = _check_scores(y_prob, "y_prob", len(actual))
     if (prob < 0).any() or (prob > 1).any():
@@ -495,14 +508,50 @@ def _calibration(
     if not total:
         unknown = dict.fromkeys(("ece", "mean_probability", "observed_rate"), np.nan)
         return {**unknown, "count": len(prob)}
-    bins = _equal_weight_bins(prob, weight / total, n_bins)
-    distance = np.abs(np.bincount(bins, weight * (prob - actual)))
     return {
-        "ece": float(distance.sum() / total),
+        "ece": CalibrationBins.of_rows(actual, prob, weight, n_bins).error,
         "mean_probability": float((weight * prob).sum() / total),
         "observed_rate": float(weight[actual].sum() / total),
         "count": len(prob),
     }
+
+
+@dataclass(frozen=True)
+class CalibrationBins:
+    """Rows in bins of equal weight, sorted by probability; rows of equal probability share a bin.
+
+    Attributes
+    ----------
+    weight, positives : array of shape (n_bins,)
+        Of all rows of a bin, and of those with the positive label.
+    probability : array of shape (n_bins,)
+        The mean probability in a bin.
+    """
+
+    weight: Array
+    positives: Array
+    probability: Array
+
+    @classmethod
+    def of_rows(
+        cls,
+        actual: NDArray[np.bool_],
+        prob: Array,
+        weight: Array | None = None,
+        n_bins: int = 10,
+    ) -> CalibrationBins:
+        """Bins that hold rows; there may be fewer than ``n_bins``."""
+        weight = np.ones(len(prob)) if weight is None else weight
+        bins = _equal_weight_bins(prob, weight / weight.sum(), n_bins)
+        sums = [np.bincount(bins, values) for values in (weight, weight * actual, weight * prob)]
+        mass, positives, expected = (one.astype(float)[sums[0] > 0] for one in sums)
+        return cls(mass, positives, expected / mass)
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error."""
+        distance = np.abs(self.weight * self.probability - self.positives)
+        return float(distance.sum() / self.weight.sum())
 
 
 def _equal_weight_bins(values: Array, share: Array, n_bins: int) -> Codes:
@@ -513,3 +562,176 @@ def _equal_weight_bins(values: Array, share: Array, n_bins: int) -> Codes:
     rounding = 1e-9  # ten times 0.1 may come out below 1
     bins = np.minimum(np.floor(n_bins * below + rounding), n_bins - 1)
     return np.asarray(bins[index], dtype=np.intp)
+
+
+def ks_statistic(y_true: Any, y_score: Any, *, sample_weight: Any = None) -> float:
+    """The Kolmogorov-Smirnov distance between the scores of the two labels, lenders' "KS".
+
+    With F0 and F1 the distribution functions of the scores of either label, weighted where weights
+    are given, it is the largest ``|F1(t) - F0(t)|`` over all scores t: 0 if both labels have the
+    same scores, 1 if a threshold separates them. It does not matter which label is positive.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,)
+        Labels, two of them.
+    y_score : array-like of shape (n_rows,)
+        Scores, such as probabilities of the positive label.
+    sample_weight : array-like of shape (n_rows,), optional
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from fairproj.metrics import ks_statistic
+    >>> ks_statistic([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.5
+    """
+    signs, classes = check_labels(y_true)
+    actual = signs > 0
+    score = _check_scores(y_score, "y_score", len(actual))
+    weight = check_weights(sample_weight, len(actual))
+    for label, rows in zip(classes, (~actual, actual), strict=True):
+        if not weight[rows].any():
+            raise ValueError(
+                f"every row with label {label!s} has sample_weight zero, and both labels are "
+                "compared; give such rows weight"
+            )
+    return RankedScores.of(actual, score).auc_and_ks(weight)[1]
+
+
+def adverse_impact_ratio(
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    reference: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+) -> pd.Series:
+    """The selection rate of each group divided by that of the reference group.
+
+    ``AIR(g) = P(positive prediction | g) / P(positive prediction | reference)``. Under the
+    four-fifths rule a ratio below 0.8 is taken as a sign of adverse impact, if the positive label
+    is the outcome that people want.
+
+    Parameters
+    ----------
+    y_pred : array-like of shape (n_rows,)
+        Predicted labels.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups; several columns are crossed.
+    reference : group, optional
+        A value of the sensitive feature, or a group's name as the result prints it. By default the
+        group with the highest selection rate, as the four-fifths rule has it: no ratio is then
+        above 1, and the smallest is fairlearn's ``demographic_parity_ratio``.
+    sample_weight : array-like of shape (n_rows,), optional
+    pos_label : label, optional
+        The positive label; by default the larger of the two in sort order.
+
+    Returns
+    -------
+    Series
+        The ratio of each group, 1 for the reference; NaN where nobody of the reference group is
+        selected, or where a group has no weight.
+
+    Examples
+    --------
+    >>> from fairproj.metrics import adverse_impact_ratio
+    >>> ratios = adverse_impact_ratio([1, 1, 1, 0, 1, 0], sensitive_features=list("aaabbb"))
+    >>> ratios.round(2).to_dict()
+    {'a': 1.0, 'b': 0.33}
+    """
+    counts, groups = cell_counts(y_pred, y_pred, sensitive_features, sample_weight, pos_label)
+    rates = RATES["selection_rate"].values(counts)
+    position = find_reference(reference, groups, rates)
+    index = pd.Index(groups.names, name="group")
+    return pd.Series(ratios_to(rates, position), index, name="adverse_impact_ratio")
+
+
+def ratios_to(rates: Array, reference: int) -> Array:
+    """Each rate divided by that of the reference; NaN where that is 0."""
+    ratios: Array = np.full(len(rates), np.nan)
+    if rates[reference] > 0:
+        ratios = rates / rates[reference]
+    return ratios
+
+
+def find_reference(reference: Any, groups: Groups, values: Array) -> int:
+    """The position of the group that is named by value or name; by default of the largest value."""
+    if reference is None:
+        if np.isnan(values).all():
+            raise ValueError("no group has rows with weight; give some rows weight")
+        return int(np.nanargmax(values))
+    for names in (list(groups.values), groups.names):
+        if reference in names:
+            return names.index(reference)
+    raise ValueError(
+        f"reference={reference!r} is not a group; the groups are {listing(groups.names)}"
+    )
+
+
+def standardized_mean_difference(
+    y_score: Any, *, sensitive_features: Any, reference: Any = None, sample_weight: Any = None
+) -> pd.Series:
+    """How far the mean score of each group is from that of the reference, in standard deviations.
+
+    ``SMD(g) = (mean_g - mean_r) / s`` with the pooled standard deviation of the two groups that are
+    compared, ``s**2 = (sum_g w (x - mean_g)**2 + sum_r w (x - mean_r)**2) / (sum_g w + sum_r w)``,
+    without a correction for the number of means, so that only ratios of weights matter. Some
+    lenders divide by the standard deviation of all scores instead. That is larger wherever means
+    differ, so the result is then nearer to 0.
+
+    Parameters
+    ----------
+    y_score : array-like of shape (n_rows,)
+        Scores, such as probabilities of the positive label.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups; several columns are crossed.
+    reference : group, optional
+        A value of the sensitive feature, or a group's name as the result prints it; by default the
+        group with the highest mean score.
+    sample_weight : array-like of shape (n_rows,), optional
+
+    Returns
+    -------
+    Series
+        The difference for each group, 0 for the reference; NaN where a group has no weight.
+
+    Examples
+    --------
+    >>> from fairproj.metrics import standardized_mean_difference
+    >>> differences = standardized_mean_difference(
+    ...     [0.2, 0.4, 0.6, 0.8], sensitive_features=list("aabb"), reference="b")
+    >>> differences.round(2).to_dict()
+    {'a': -4.0, 'b': 0.0}
+    """
+    score = _check_scores(y_score, "y_score", np.size(y_score))
+    groups = check_groups(sensitive_features, len(score), beside="y_score")
+    weight = check_weights(sample_weight, len(score))
+    means = _group_means(score, groups, weight)
+    differences = mean_differences(score, groups, weight, find_reference(reference, groups, means))
+    index = pd.Index(groups.names, name="group")
+    return pd.Series(differences, index, name="standardized_mean_difference")
+
+
+def mean_differences(score: Array, groups: Groups, weight: Array, reference: int) -> Array:
+    """`standardized_mean_difference` of checked rows; 0 where all scores of both groups agree."""
+    mean = _group_means(score, groups, weight)
+    n_groups = len(groups.values)
+    squares = np.bincount(groups.codes, weight * (score - mean[groups.codes]) ** 2, n_groups)
+    mass = np.bincount(groups.codes, weight, n_groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviation = np.sqrt((squares + squares[reference]) / (mass + mass[reference]))
+        differences = (mean - mean[reference]) / deviation
+    return np.where(mean == mean[reference], 0.0, differences)
+
+
+def _group_means(score: Array, groups: Groups, weight: Array) -> Array:
+    """NaN for a group without weight."""
+    n_groups = len(groups.values)
+    mass = np.bincount(groups.codes, weight, n_groups)
+    total = np.bincount(groups.codes, weight * score, n_groups)
+    means: Array = np.full(n_groups, np.nan)
+    return np.divide(total, mass, out=means, where=mass > 0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fairproj.baselines._wrapper import Weighted, check_two_groups, find_supported
 from fairproj.constraints import Rate, Statistic
 from fairproj.data.cells import CellCounts, Cells
-from fairproj.data.checks import check_groups, check_labels, check_weights
+from fairproj.data.checks import check_aligned, check_groups, check_labels, check_weights
 from fairproj.data.types import Array
 
 
@@ -31,6 +31,7 @@ def reweighing_weights(y: Any, sensitive_features: Any, sample_weight: Any = Non
     -------
     array of shape (n_rows,)
     """
+    check_aligned(y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     signs, classes = check_labels(y)
     groups = check_groups(sensitive_features, len(signs), beside="y")
     return _independent(Cells.of(signs, groups, classes), check_weights(sample_weight, len(signs)))
@@ -85,6 +86,7 @@ class Reweighing(Weighted):
         -------
         self
         """
+        check_aligned(X=X, y=y, sample_weight=sample_weight)
         sample = self._prepare(X, y, sensitive_features)
         weight = _independent(sample.cells, check_weights(sample_weight, len(sample)))
         self.estimator_ = self._inner().fit(sample.X, sample.labels, sample_weight=weight)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairproj.constraints import Statistic, find_statistic, statistic_names
-from fairproj.data.checks import listing
+from fairproj.data.checks import check_aligned, listing
 from fairproj.data.columns import check_table, is_frame
 from fairproj.data.sample import Sample, make_sample
 from fairproj.data.types import Array
@@ -42,6 +42,7 @@ class Wrapper(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: igno
 
     def _prepare(self, X: Any, y: Any, sensitive_features: Any) -> Sample:
         """Validate what ``fit`` gets; without sensitive features, all rows are one group."""
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features)
         X = self._check_features(X, reset=True)
         sample = make_sample(X, y, sensitive_features, None)
         self.classes_ = sample.classes

@@ -64,15 +64,29 @@ class RunControl:
             self.after_round(learner, record)
 
 
+class OtherRoundError(ValueError):
+    """A repeated round came out otherwise than it did.
+
+    Attributes
+    ----------
+    number : int
+        Of the round, from 0.
+    """
+
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.number = number
+
+
 def check_repeated(done: Progress, number: int, record: Round) -> None:
     """Refuse a run whose rounds come out otherwise than they did."""
     was = done.votes[number], done.log_losses[number]
     now = record.vote, record.log_loss
     if not all(map(_close, was, now)):
-        raise ValueError(
-            f"the checkpoint does not belong to these rows and parameters: in round {number + 1} "
-            f"the vote was {was[0]:.6f} and the log loss {was[1]:.6f}, and here they are "
-            f"{now[0]:.6f} and {now[1]:.6f}; train from the start, without resume_from"
+        raise OtherRoundError(
+            f"in round {number + 1} the vote was {was[0]:.6f} and the log loss {was[1]:.6f}, and "
+            f"here they are {now[0]:.6f} and {now[1]:.6f}",
+            number,
         )
 
 

@@ -65,7 +65,8 @@ app = typer.Typer(
     "classifier.\n\n"
     "Start with: fairproj demo\n\n"
     "Exit codes: 0 success; 1 an error in a file or a value; 2 wrong usage; 3 the gap is above "
-    "--max-gap; 4 too few rows to tell whether it is; 5 the model is not useful; 130 interrupted.",
+    "--max-gap; 4 too few rows to tell whether it is; 5 the model is not useful; 6 no "
+    "solution found; 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -35,6 +35,7 @@ from fairproj.cli._rows import (
     Task,
     check_kinds,
     check_no_missing,
+    parse_sensitive,
     read_rows,
 )
 from fairproj.cli._show import exit_code, show_audit
@@ -43,6 +44,7 @@ from fairproj.cli._tally import Tally
 from fairproj.inference import GapsBy
 from fairproj.io.atomic import atomic_path
 from fairproj.io.figures import matplotlib
+from fairproj.io.records import to_dict
 from fairproj.io.tables import DataFiles
 from fairproj.report import Source, how_intervals_hold
 from fairproj.report.plots import gaps_by_size, plot_gaps_by
@@ -69,7 +71,8 @@ OptionalSensitive = Annotated[
     list[str] | None,
     typer.Option(
         "--sensitive",
-        help="A column that defines the groups; by default those of training. May be repeated.",
+        help="A column that defines the groups; by default those of training. May be repeated. "
+        "Numbers are cut into ranges with --sensitive AGE:25,40,60.",
         rich_help_panel=DATA_GROUP,
     ),
 ]
@@ -176,6 +179,8 @@ def _show(content: dict[str, Any], gaps: GapsBy | None, audited: Audited, *, as_
     show_audit(content)
     print_line(content["caveats"][0])
     print_line(how_intervals_hold(content))
+    for note in [] if audited.record is None else audited.record.notes:
+        print_line(note)
     if gaps is not None and column is not None:
         print_line()
         show_by(gaps, column)
@@ -204,6 +209,10 @@ class Audited:
         Of the data.
     positive : object
         The positive label.
+    name : str
+        What to call the model or the predictions.
+    task : Task
+        The label and the sensitive columns.
     choice : Choice
         Which of the rows are audited.
     counted : Tally or None
@@ -222,6 +231,8 @@ class Audited:
     sha256: str
     positive: Any
     metric: str
+    name: str
+    task: Task
     choice: Choice = field(default_factory=Choice)
     counted: Tally | None = None
     record: TrainingRecord | None = None
@@ -247,9 +258,22 @@ class Audited:
         return self.record.other_targets(self.metric)
 
     def source(self, command: str, more: dict[str, str] | None = None) -> Source:
-        choice = self.choice
-        return Source(
+        """Where the rows and the model come from."""
+        choice, record = self.choice, self.record
+        source = Source(
             self.data.short_name, choice.which, choice.seen, self.sha256, command, more or {}
+        )
+        source = replace(
+            source, model=self.name, label=self.task.label, sensitive=list(self.task.sensitive)
+        )
+        if record is None:
+            return source
+        return replace(
+            source,
+            left_out=list(record.task.dropped or []),
+            trained=record.date,
+            claimed=record.command,
+            findings=[to_dict(one) for one in getattr(record, "findings", [])] or None,
         )
 
     def summarize(
@@ -276,7 +300,10 @@ class Audited:
         if self.model is not None:
             tally = self.model.count(self.choice, by=self.counted_by, verbose=verbose)
         assert tally is not None
-        return summarize_tally(tally, self.model and self.model.model, self.positive, options)
+        model = self.model and self.model.model
+        content = summarize_tally(tally, model, self.positive, options)
+        content["caveats"] += [] if self.record is None else self.record.notes
+        return content
 
     def gaps_by(self, content: dict[str, Any]) -> GapsBy | None:
         """The gap for each value of the column, once the rows were counted by `summarize`."""
@@ -301,7 +328,9 @@ def read_audited(
             "with --predictions, give data files, --label and --sensitive, and no model"
         )
     data = DataFiles.from_paths(files)
-    return _read_predictions(data, predictions, Task(label, sensitive, positive), metric, by)
+    names, ranges = parse_sensitive(sensitive, data.column_names())
+    task = Task(label, names, positive, ranges=ranges)
+    return _read_predictions(data, predictions, task, metric, by)
 
 
 def _read_predictions(
@@ -340,6 +369,8 @@ def _read_predictions(
         checksum(data),
         positive,
         metric or _DEFAULT_METRIC,
+        f"column {column} of {data.short_name}",
+        task,
         counted=tally,
         counted_by=counted_by,
     )
@@ -359,19 +390,21 @@ def _read_model(
     check_order(files[0], files[1])
     model = open_model(files[0], trust)
     record = read_record(model)
+    known = None if record is None else record.task
     if record is not None:
-        label, sensitive = label or record.task.label, sensitive or record.task.sensitive
-        metric = metric or record.targets[0].metric
-    if label is None or not sensitive:
+        label, metric = label or record.task.label, metric or record.targets[0].metric
+    if label is None or not (sensitive or known):
         raise ValueError(
             f"{files[0]} does not record what it was trained for, as files of fairproj train do; "
             "add --label and --sensitive"
         )
-    task = Task(label, sensitive)
     data = DataFiles.from_paths(files[1:])
+    names, ranges = _find_groups(sensitive, known, data)
+    task = Task(label, names, ranges=ranges)
     rows = ModelRows.open(model, feature_names(model, files[0]), data, task, positive)
     sha256 = checksum(data)
-    audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC)
+    name = files[0].name
+    audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC, name, task)
     if by is not None:
         column = ByColumn.parse(by, data, task, [])
         counted_by = CountsBy(column, rows.coder.groups)
@@ -386,12 +419,26 @@ def _read_model(
     )
 
 
+def _find_groups(
+    sensitive: list[str] | None, known: Task | None, data: DataFiles
+) -> tuple[list[str], dict[str, list[float]]]:
+    """The sensitive columns and their cuts; those of training where none are given."""
+    ranges = {} if known is None else known.ranges
+    if not sensitive:
+        assert known is not None
+        return known.sensitive, ranges
+    names, given = parse_sensitive(sensitive, data.column_names())
+    return names, {name: cuts for name, cuts in (ranges | given).items() if name in names}
+
+
 def read_all_rows(audited: Audited) -> Rows:
     """All rows of the one file that a model was trained from, in memory, to train on them again."""
     assert audited.model is not None
-    model = audited.model
+    assert audited.record is not None
+    model, known = audited.model, audited.record.task
+    task = replace(model.task, weights=known.weights, time=known.time)
     rows = read_rows(
-        audited.data.files[0].path, model.task, model.features, model.feature_types, audited.sha256
+        audited.data.files[0].path, task, model.features, model.feature_types, audited.sha256
     )
     return replace(
         rows, y=np.array([model.meaning[value] for value in rows.y]), positive=audited.positive

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -15,6 +16,7 @@ from fairproj.cli._rows import Task, position_bytes
 from fairproj.cli._streams import Keys, find_keys
 from fairproj.data.cells import Cells
 from fairproj.data.held_out import HeldOutRule
+from fairproj.data.time_split import TimeCut
 from fairproj.data.types import Codes
 from fairproj.io.cell_codes import CellCoder
 from fairproj.io.tables import DataFiles
@@ -88,6 +90,30 @@ class RuleChooser:
         return self._digest.hexdigest()
 
 
+@dataclass
+class TimeChooser:
+    """Rows from a point in time on."""
+
+    cut: TimeCut
+    at: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def mask(self, chunk: pa.Table) -> Mask | None:
+        return self.choose(chunk.column(self.cut.column).to_pandas())
+
+    def choose(self, times: pd.Series) -> Mask:
+        """Which of the next rows are held out, from their times."""
+        chosen = self.cut.mask(times)
+        self._digest.update(position_bytes(self.at + np.flatnonzero(chosen)))
+        self.at += len(chosen)
+        return chosen
+
+    def finish(self) -> str:
+        return self._digest.hexdigest()
+
+
 @dataclass(frozen=True)
 class Choice:
     """The rows to audit.
@@ -119,10 +145,19 @@ class Choice:
     @property
     def columns(self) -> list[str]:
         """Columns that are needed to find the rows."""
+        if self.time is not None:
+            return [self.time.column]
         return [] if self.coder is None else self.coder.columns
+
+    @property
+    def time(self) -> TimeCut | None:
+        """The point in time from which on they are."""
+        return None if self.held_out is None else self.held_out.time
 
     def begin(self) -> Chooser:
         """What chooses the rows in a new pass."""
+        if self.time is not None:
+            return TimeChooser(self.time)
         if self.chosen is not None:
             return _Listed(self.chosen)
         if self.coder is None or self.rule is None:
@@ -154,6 +189,9 @@ def unseen_rows(data: DataFiles, sha256: str, record: TrainingRecord, types: Any
     held_out = record.held_out
     if held_out is None:
         return Choice("the rows it was trained on", True)
+    if held_out.time is not None:
+        # Of a CSV file the text, since pyarrow infers types from its first rows.
+        return Choice(held_out.which, False, held_out, types={held_out.time.column: pa.string()})
     task = record.task
     keys = find_keys(data, task, types)
     keys.check(task)

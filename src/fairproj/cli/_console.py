@@ -53,13 +53,20 @@ def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -
         padding=(0, 2, 0, 0),
     )
     for position, name in enumerate(head):
-        numbers = all(row[position][:1].isdigit() for row in cells)
-        table.add_column(name, justify="right" if numbers and position else "left")
+        numbers = all(_is_number(row[position]) for row in cells)
+        whole = numbers and not any(" " in row[position] for row in cells)
+        justify: Any = "right" if numbers and position else "left"
+        table.add_column(name, justify=justify, no_wrap=whole)
     for row in cells:
         table.add_row(*map(Text, row))
     console = Console(highlight=False)
     console.print(table)
     console.print()
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell begins with a number, which may have a sign, or is empty."""
+    return cell.lstrip("+-")[:1].isdigit() or not cell
 
 
 @contextmanager

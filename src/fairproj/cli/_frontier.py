@@ -15,10 +15,17 @@ from fairproj.cli import _rows
 from fairproj.cli._app import AsJson, Force, Jobs, report_errors, statistic_option
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath, check_outputs
-from fairproj.cli._rows import Rows, Task, read_rows
+from fairproj.cli._rows import (
+    Rows,
+    Task,
+    check_groups_of_training,
+    parse_sensitive,
+    read_rows,
+)
 from fairproj.constraints import find_statistic
 from fairproj.io.atomic import atomic_path, write_text
 from fairproj.io.figures import matplotlib
+from fairproj.io.tables import DataFile
 from fairproj.report import METHODS, frontier_content
 from fairproj.selection import Frontier, fairness_frontier
 
@@ -66,7 +73,10 @@ def frontier(
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".csv"):
         raise ValueError(f"{output} has an unknown suffix; name a .png, .svg or .csv file")
     numbers = _parse_values(values)
-    rows = read_rows(data, Task(label, sensitive, positive, drop, use_sensitive))
+    names, ranges = parse_sensitive(sensitive, DataFile.from_path(data).column_names())
+    task = Task(label, names, positive, drop, use_sensitive, ranges)
+    rows = read_rows(data, task)
+    check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
     estimators = [
         estimator(metric, n_estimators=rounds, max_depth=depth, pos_label=rows.positive)
         for estimator in methods_for(metric)

@@ -34,18 +34,24 @@ def _rows(model: Any) -> list[list[Any]]:
     parameters = content["parameters"]
     slack = "max_gap" if "max_gap" in parameters else "epsilon"
     search = "none" if record is None or record.search is None else record.search.reason
+    task = None if record is None else record.task
+    confirmed = None if record is None else record.confirmation
     return [
         ["method", METHODS[content["estimator"]]],
         ["classes", ", ".join(content["classes"])],
-        ["label", record.task.label if record else _UNKNOWN],
-        ["sensitive", ", ".join(record.task.sensitive) if record else _UNKNOWN],
+        ["label", task.label if task else _UNKNOWN],
+        ["sensitive", ", ".join(task.sensitive) if task else _UNKNOWN],
         ["groups", ", ".join(content["groups"])],
         ["features", f"{content['n_features']}: {', '.join(content['features'] or [])}"],
         ["constraint", _list(model.constraints)],
         [slack, _list(getattr(model, slack))],
         *(["decision", sentence] for sentence in decision(model)),
         ["trained on", record.data.name if record else _UNKNOWN],
+        *([["weights", task.weights]] if task and task.weights else []),
+        *([["held out", record.held_out.which]] if record and record.held_out else []),
         ["search", search if record else _UNKNOWN],
+        ["confirmed", confirmed.reason if confirmed else "no"],
+        *(["found before training", one.words] for one in (record.findings if record else [])),
     ]
 
 

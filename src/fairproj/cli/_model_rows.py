@@ -23,7 +23,7 @@ from fairproj.io.cell_codes import CellCoder
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, to_frame
 from fairproj.io.tables import DataFileError, DataFiles
-from fairproj.report import Source, add_estimator, summarize_counts
+from fairproj.report import add_estimator, can_explain, summarize_counts
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ModelRows:
         """Read the label and the sensitive columns, and check them."""
         check_names(data, task, features)
         known = feature_types(model, features)
-        types = without_numbers(known, task.sensitive)
+        types = without_numbers(known, task)
         keys = find_keys(data, task, types)
         keys.check(task)
         labels = model.classes_.tolist()
@@ -99,7 +99,7 @@ class ModelRows:
     def count(self, choice: Choice, *, by: CountsBy | None = None, verbose: bool = False) -> Tally:
         """Predict the chosen rows and count them, also by the values of a column."""
         plain = getattr(self.model, "baseline_", None)
-        tally = Tally(self.coder.groups, with_plain=plain is not None)
+        tally = Tally(self.coder.groups, plain is not None, can_explain(self.model))
         labels = self.coder.labels
         is_positive = np.array([self.meaning[label] == self.positive for label in labels])
         chooser = choice.begin()
@@ -111,7 +111,7 @@ class ModelRows:
                     actual = is_positive[self.coder.label_codes(chunk)]
                     compared = plain and self._predict(plain, matrix)
                     predicted = self._predict(self.model, matrix)
-                    tally.add(codes, actual, predicted, compared)
+                    tally.add(codes, actual, predicted, compared, matrix)
                     if by is not None:
                         by.add_chunk(chunk, codes, actual, predicted[0])
                 advance(n_rows)
@@ -131,7 +131,7 @@ class ModelRows:
         self, choice: Choice, chooser: Any, unknown: _UnknownColumns, by: CountsBy | None
     ) -> Iterator[tuple[int, pa.Table, Any]]:
         """The number of rows of each chunk, its chosen rows, and their matrix."""
-        keys = [self.task.label, *self.task.sensitive, *choice.columns]
+        keys = [*self.task.keys, *choice.columns]
         columns = list(dict.fromkeys([*self.features, *keys]))
         typed = self.model.encoding_ is not None
         types = {**choice.types, **self.types}
@@ -199,10 +199,7 @@ def summarize_tally(
     """The content of a report about rows that were counted."""
     content = summarize_counts(tally.counts(), tally.names, str(positive), **options)
     if model is not None:
-        price = tally.price(model.classes_.tolist().index(positive))
-        plain = tally.counts(plain=True) if price is not None else None
-        source: Source = options["source"]
-        add_estimator(content, model, tally.scored(), price, plain, source)
+        add_estimator(content, model, tally.evidence(model, positive), options["source"])
     return content
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fairproj.cli._rows import Rows, Task, split_rows
+from fairproj.cli._rows import Rows, Task, held_out_words, split_by_time, split_rows
 from fairproj.constraints import STATISTICS
+from fairproj.data.time_split import TimeCut
+from fairproj.inspection import Finding
 from fairproj.io.records import RecordError, from_dict, to_dict
 from fairproj.report import METHODS
 from fairproj.selection import GapSearchCV
@@ -30,13 +33,15 @@ class HeldOut:
     """The split; the checksum is that of the positions of the held-out rows.
 
     ``streamed`` tells which of two rules split the rows: `fairproj.data.held_out.HeldOutRule`,
-    which reads any number of rows in chunks, or `fair_train_test_split`.
+    which reads any number of rows in chunks, or `fair_train_test_split`. With ``time`` neither did:
+    the rows from a point in time on are held out.
     """
 
     fraction: float
     seed: int
     sha256: str
     streamed: bool = False
+    time: TimeCut | None = None
 
     def __post_init__(self) -> None:
         _check(0 < self.fraction < 1 and 0 <= self.seed < 2**32, "held_out is out of range")
@@ -44,12 +49,22 @@ class HeldOut:
     @property
     def which(self) -> str:
         """What to call the rows."""
-        return f"the {100 * self.fraction:g} % of the rows held out from training"
+        return held_out_words(self.fraction) if self.time is None else self.time.which
+
+    def split(self, rows: Rows) -> tuple[Rows, Rows]:
+        """The training rows and the held-out rows, out of all rows."""
+        if self.time is not None:
+            training, test, digest = split_by_time(rows, self.time)
+        else:
+            training, test, digest = split_rows(rows, self.fraction, self.seed)
+        self.check(digest)
+        return training, test
 
     def check(self, sha256: str) -> None:
         """Refuse rows that were found again, if they are others."""
         if sha256 != self.sha256:
-            rule = "fairproj" if self.streamed else "scikit-learn"
+            ours = self.streamed or self.time is not None
+            rule = "fairproj" if ours else "scikit-learn"
             raise ValueError(
                 "the rows held out from training cannot be found again, because this version of "
                 f"{rule} splits differently; audit on a file of rows the model has not seen"
@@ -146,8 +161,29 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Confirmation:
+    """The exact test of the finished model on rows that were kept for it alone.
+
+    ``bounds`` has for each gap that was constrained a number that it is at most, each with this
+    confidence.
+    """
+
+    confidence: float
+    n_rows: int
+    bounds: dict[str, float]
+    reason: str
+
+    def __post_init__(self) -> None:
+        _check(0 < self.confidence < 1 and self.n_rows > 0, "confirmation is out of range")
+        _check(set(self.bounds) <= set(STATISTICS), "confirmation is about an unknown gap")
+
+
+@dataclass(frozen=True)
 class TrainingRecord:
-    """The task and the data of a training run, and the split, the targets and the search."""
+    """The task, data and date of a training run, and the split, the targets and the search.
+
+    ``findings`` are those of the checks before training.
+    """
 
     task: Task
     data: FileRecord
@@ -156,6 +192,9 @@ class TrainingRecord:
     targets: list[Target]
     search: SearchRecord | None
     command: str
+    confirmation: Confirmation | None = None
+    findings: list[Finding] = field(default_factory=list)
+    date: str = field(default_factory=lambda: datetime.date.today().isoformat(), kw_only=True)
 
     def __post_init__(self) -> None:
         _check(len(self.targets) > 0, "targets is empty")
@@ -164,9 +203,20 @@ class TrainingRecord:
     def to_metadata(self) -> dict[str, Any]:
         return {_KEY: to_dict(self)}
 
+    @property
+    def notes(self) -> list[str]:
+        """What to say beside an audit."""
+        if self.task.weights is None:
+            return []
+        return [
+            f"Training weighed rows by the column {self.task.weights}; this audit counts each row "
+            "once."
+        ]
+
     def matches(self, metric: str, task: Task) -> bool:
         """Whether training was for this gap, between these groups, of this label."""
         same_groups = set(task.sensitive) == set(self.task.sensitive)  # crossed in any order
+        same_groups &= task.ranges == self.task.ranges
         known = any(target.metric == metric for target in self.targets)
         return known and same_groups and task.label == self.task.label
 
@@ -188,11 +238,7 @@ class TrainingRecord:
 
     def trained_on(self, rows: Rows) -> Rows:
         """The rows that the model was trained on, out of all rows of its file."""
-        if self.held_out is None:
-            return rows
-        train, _, digest = split_rows(rows, self.task, self.held_out.fraction, self.held_out.seed)
-        self.held_out.check(digest)
-        return train
+        return rows if self.held_out is None else self.held_out.split(rows)[0]
 
 
 def _check(condition: bool, message: str) -> None:

@@ -26,7 +26,8 @@ from fairproj.cli._audit import (
 from fairproj.cli._console import print_json, print_line
 from fairproj.cli._files import Trust, check_outputs
 from fairproj.cli._frontier import fit_frontiers, methods_for
-from fairproj.cli._rows import Positive
+from fairproj.cli._rows import Positive, Rows
+from fairproj.data.user_warning import warn_user
 from fairproj.io.atomic import write_text
 from fairproj.io.records import to_dict
 from fairproj.report import (
@@ -37,6 +38,7 @@ from fairproj.report import (
     search_content,
     write_report,
 )
+from fairproj.selection.splits import check_sizes, make_cells
 
 _VALUES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 _FOLDS = 3
@@ -92,7 +94,7 @@ def report(
     audited = read_audited(files, predictions, label, sensitive, positive, metric, trust)
     points = _search_points(audited)
     if frontier:
-        points = _fit_frontier(audited, jobs, verbose=not as_json)
+        points = _fit_frontier(audited, jobs, verbose=not as_json) or points
     content = audited.summarize(
         max_gap,
         confidence,
@@ -121,10 +123,12 @@ def _show_written(output: list[Path], card: Path | None, verdict: str, as_json: 
 
 def _source(audited: Audited) -> Source:
     record = audited.record
-    if record is None:
-        return audited.source(command_line())
-    more = {} if record.search is None else {"Search": record.search.reason}
-    return audited.source(f"{record.command}\n{command_line()}", more)
+    more = {}
+    if record is not None and record.search is not None:
+        more["Search"] = record.search.reason
+    if record is not None and record.confirmation is not None and audited.as_trained:
+        more["Confirmation"] = record.confirmation.reason
+    return audited.source(command_line(), more)
 
 
 def _search_points(audited: Audited) -> dict[str, Any] | None:
@@ -134,8 +138,11 @@ def _search_points(audited: Audited) -> dict[str, Any] | None:
     return search_content(to_dict(audited.record.search))
 
 
-def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, Any]:
-    """Fits of both methods on the rows that the model was trained on."""
+def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, Any] | None:
+    """Fits of both methods on the rows that the model was trained on.
+
+    None, with a warning, where these cannot be divided into folds or had weights in training.
+    """
     record = audited.record
     if record is None or not audited.as_trained or not record.is_data(audited.sha256):
         raise ValueError(
@@ -156,9 +163,13 @@ def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, An
             f"--frontier needs built-in trees and one number as {parameter}, as fairproj train "
             "makes models; leave it out"
         )
+    rows = record.trained_on(read_all_rows(audited))
+    if problem := _no_frontier(rows):
+        warn_user(f"the frontier is left out: {problem}")
+        return None
     frontiers = fit_frontiers(
         _methods(model, audited.metric),
-        record.trained_on(read_all_rows(audited)),
+        rows,
         sorted({*_VALUES, float(value)}),
         _FOLDS,
         jobs,
@@ -170,6 +181,17 @@ def _fit_frontier(audited: Audited, jobs: int, *, verbose: bool) -> dict[str, An
         chosen=(METHODS[type(model).__name__], float(value)),
         note=f"Means and standard errors of {_FOLDS} folds of the training rows.",
     )
+
+
+def _no_frontier(rows: Rows) -> str:
+    """Why there can be no frontier of these rows; empty if there can."""
+    if rows.weight is not None:
+        return "training weighed the rows, and a frontier does not"
+    try:
+        check_sizes(make_cells(rows.y, rows.groups), _FOLDS, f"the frontier with {_FOLDS} folds")
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _methods(model: Any, metric: str) -> list[Any]:

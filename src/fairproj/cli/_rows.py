@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +17,16 @@ import typer
 from numpy.typing import NDArray
 
 from fairproj.data.checks import counted, listing
-from fairproj.io.table_types import USABLE, is_text
+from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_cuts
+from fairproj.data.time_split import TimeCut
+from fairproj.data.types import Array, Codes
+from fairproj.data.user_warning import warn_user
+from fairproj.io.table_types import NUMBERS, USABLE, is_text
 from fairproj.io.tables import DataFile, check_columns
 from fairproj.selection import fair_train_test_split
 
 DATA_GROUP = "Data"
+MOST_NUMBERS = 12  # different ones in a sensitive column that is not cut into ranges
 
 Label = Annotated[
     str,
@@ -33,7 +41,7 @@ Sensitive = Annotated[
     typer.Option(
         "--sensitive",
         help="A column that defines the groups. May be repeated: --sensitive sex --sensitive race "
-        "compares every combination.",
+        "compares every combination. Numbers are cut into ranges with --sensitive AGE:25,40,60.",
         rich_help_panel=DATA_GROUP,
     ),
 ]
@@ -59,11 +67,29 @@ UseSensitive = Annotated[
         rich_help_panel=DATA_GROUP,
     ),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        help="A column of weights for training; it is not used as a feature. Audits count each "
+        "row once.",
+        metavar="COLUMN",
+        rich_help_panel=DATA_GROUP,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        help="A column of dates, timestamps or numbers: hold out the last rows by time rather "
+        "than rows at random. It is not used as a feature.",
+        metavar="COLUMN",
+        rich_help_panel=DATA_GROUP,
+    ),
+]
 TestSize = Annotated[
     float,
     typer.Option(
-        help="Share of each group and label to hold out from training, for audit and report; 0 "
-        "to train on all rows.",
+        help="Share of each group and label, or with --time of all rows, to hold out from training "
+        "for audit and report; 0 to train on all rows.",
         rich_help_panel=DATA_GROUP,
     ),
 ]
@@ -80,13 +106,65 @@ Seed = Annotated[
 
 @dataclass(frozen=True)
 class Task:
-    """What to predict from which columns."""
+    """What to predict from which columns.
+
+    Attributes
+    ----------
+    label : str
+    sensitive : list of str
+    positive : str, optional
+    dropped : list of str, optional
+        Columns that are not features.
+    use_sensitive : bool
+    ranges : dict of str to list of float
+        Where to cut sensitive columns of numbers, by their names.
+    weights, time : str, optional
+        The columns with weights for training, and with the times that rows are split by.
+    """
 
     label: str
     sensitive: list[str]
     positive: str | None = None
     dropped: list[str] | None = None
     use_sensitive: bool = False
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    weights: str | None = None
+    time: str | None = None
+
+    def __post_init__(self) -> None:
+        for cuts in self.ranges.values():
+            check_cuts(cuts)
+
+    @property
+    def keys(self) -> list[str]:
+        """The label and the sensitive columns."""
+        return [self.label, *self.sensitive]
+
+    @property
+    def others(self) -> list[str]:
+        """Further columns that are not features."""
+        return [name for name in (self.weights, self.time) if name is not None]
+
+
+def parse_sensitive(
+    texts: Sequence[str], columns: Sequence[str]
+) -> tuple[list[str], dict[str, list[float]]]:
+    """Columns and their cuts from texts such as sex and AGE:25,40,60.
+
+    A column whose whole name is the text comes first, so that names may have colons.
+    """
+    names, ranges = [], {}
+    for text in texts:
+        name, colon, cuts = text.rpartition(":")
+        if text in columns or not colon:
+            names.append(text)
+            continue
+        names.append(name)
+        try:
+            ranges[name] = check_cuts(cuts.split(","))
+        except ValueError as error:
+            raise ValueError(f"--sensitive {text}: {error}") from None
+    return names, ranges
 
 
 @dataclass(frozen=True)
@@ -98,6 +176,7 @@ class Rows:
     X: pd.DataFrame
     y: NDArray[Any]
     groups: pd.DataFrame
+    weight: Array | None
     positive: Any
     kinds: dict[str, str]
     sha256: str
@@ -108,9 +187,9 @@ class Rows:
         frame, X, groups = (
             part.iloc[rows].reset_index(drop=True) for part in (self.frame, self.X, self.groups)
         )
-        return replace(
-            self, frame=frame, X=X, y=self.y[rows], groups=groups, which=which, seen=seen
-        )
+        weight = None if self.weight is None else self.weight[rows]
+        taken = replace(self, frame=frame, X=X, y=self.y[rows], groups=groups, weight=weight)
+        return replace(taken, which=which, seen=seen)
 
 
 def read_rows(
@@ -125,12 +204,31 @@ def read_rows(
     ``sha256`` is the checksum of the file, where it is known already.
     """
     file = DataFile.from_path(path)
-    frame, kinds = file.read_frame(without_numbers(types or {}, task.sensitive))
-    keys = [task.label, *task.sensitive]
-    check_columns(path, list(frame.columns), [*keys, *(features or task.dropped or [])])
+    unused = task.dropped or []
+    if features is not None:
+        used = {*features, *task.keys, *task.others}
+        unused = [name for name in file.column_names() if name not in used]
+    frame, kinds = file.read_frame(without_numbers(types or {}, task), unused)
+    return make_rows(file, frame, kinds, task, features, sha256)
+
+
+def make_rows(
+    file: DataFile,
+    frame: pd.DataFrame,
+    kinds: Mapping[str, str],
+    task: Task,
+    features: Sequence[str] | None = None,
+    sha256: str | None = None,
+) -> Rows:
+    """The columns of a task, out of the table of a file."""
+    path = file.path
+    named = [*(features or task.dropped or []), *task.others]
+    check_columns(path, list(frame.columns), [*task.keys, *named])
     check_task(task)
-    check_no_missing(path, {name: int(frame[name].isna().sum()) for name in keys}, len(frame))
-    check_kinds(path, kinds, [task.label, *task.sensitive], "give another column")
+    missing = {name: int(frame[name].isna().sum()) for name in [*task.keys, *task.others]}
+    check_no_missing(path, missing, len(frame))
+    check_kinds(path, kinds, task.keys, "give another column")
+    check_ranged(path, kinds, task)
     if features is None:
         features = choose_features(list(frame.columns), task, path)
         check_kinds(path, kinds, features, "or leave them out with --drop")
@@ -140,24 +238,140 @@ def read_rows(
         frame,
         frame[list(features)],
         y,
-        frame[task.sensitive],
+        cut_columns(frame[task.sensitive], task.ranges),
+        _read_weights(path, frame, kinds, task),
         positive_label(pd.unique(y).tolist(), task),
         {name: kinds[name] for name in features},
         sha256 or file.sha256(),
     )
 
 
-def without_numbers(types: Mapping[str, Any], sensitive: Sequence[str]) -> dict[str, Any]:
+def _read_weights(
+    path: object, frame: pd.DataFrame, kinds: Mapping[str, str], task: Task
+) -> Array | None:
+    name = task.weights
+    if name is None:
+        return None
+    weights: Any = None
+    if kinds[name] in NUMBERS:
+        weights = frame[name].to_numpy(dtype=float)
+    check_weights(path, name, kinds[name], weights)
+    check_some_weight(path, name, weights.max())
+    return np.asarray(weights)
+
+
+def check_weights(path: object, name: str, kind: str, weights: Array | None) -> None:
+    """Refuse weights that are no numbers, negative or infinite; None stands for no numbers."""
+    wanted = "weights must be numbers of zero or more"
+    if weights is None:
+        raise ValueError(f"column {name!r} of {path} holds values of kind {kind}; {wanted}")
+    for problem, found in (
+        ("negative", weights < 0),
+        ("infinite", np.isinf(weights)),
+        ("missing", np.isnan(weights)),
+    ):
+        if found.any():
+            raise ValueError(
+                f"column {name!r} of {path} has {found.sum():,} {problem} weights in "
+                f"{len(weights):,} rows; {wanted}"
+            )
+
+
+def check_some_weight(path: object, name: str, largest: float) -> None:
+    if not largest:
+        raise ValueError(
+            f"the weights in column {name!r} of {path} are zero in all rows; give some rows weight"
+        )
+
+
+def without_numbers(types: Mapping[str, Any], task: Task) -> dict[str, Any]:
     """Types of features; groups keep their names in the file where a model reads numbers."""
-    numbers = {name for name in sensitive if not is_text(types.get(name))}
+    named = [name for name in task.sensitive if name not in task.ranges]
+    numbers = {name for name in named if not is_text(types.get(name))}
     return {name: kind for name, kind in types.items() if name not in numbers}
 
 
 def check_task(task: Task) -> None:
+    """Refuse a column that is named for two things."""
     if task.label in task.sensitive:
         raise ValueError(f"{task.label!r} cannot be both the label and sensitive")
     if len(set(task.sensitive)) < len(task.sensitive):
         raise ValueError(f"--sensitive names a column twice: {listing(task.sensitive)}")
+    for option, name in (("--weights", task.weights), ("--time", task.time)):
+        if name in task.keys:
+            raise ValueError(f"{option} {name} is the label or sensitive; name another column")
+    if task.weights is not None and task.weights == task.time:
+        raise ValueError(f"{task.time!r} cannot be both --weights and --time")
+
+
+def check_ranged(path: object, kinds: Mapping[str, str], task: Task) -> None:
+    """Refuse ranges of columns that hold no numbers."""
+    for name, cuts in task.ranges.items():
+        if kinds[name] not in NUMBERS:
+            raise ValueError(
+                f"column {name!r} of {path} holds values of kind {kinds[name]}, and only numbers "
+                f"are cut into ranges; leave out {_cut_text(cuts)!r}"
+            )
+
+
+def cut_option(name: str, cuts: Sequence[float]) -> str:
+    """What --sensitive must be for these cuts."""
+    return shlex.quote(name + _cut_text(cuts))
+
+
+def _cut_text(cuts: Sequence[float]) -> str:
+    """The cuts as --sensitive has them."""
+    return ":" + ",".join(map(number_text, cuts))
+
+
+def check_groups_of_training(
+    path: object, task: Task, groups: pd.DataFrame, positive: Any, counts: Any = None
+) -> None:
+    """Refuse one group only, and a column of numbers each of which would be a group.
+
+    Parameters
+    ----------
+    groups : DataFrame
+        The sensitive columns.
+    positive : array of bool
+        Whether the label is the positive one.
+    counts : array of int, optional
+        How many rows each of these stands for.
+    """
+    for name in columns_to_cut(task, groups):
+        raise ValueError(_many_values(path, name, groups[name], positive, counts))
+    if len(groups.drop_duplicates()) < 2:
+        found = " and ".join(f"{name} {groups[name].iloc[0]}" for name in task.sensitive)
+        raise ValueError(
+            f"all rows of {path} belong to one group ({found}), and a gap needs two; name another "
+            "column with --sensitive, or give rows of other groups"
+        )
+
+
+def columns_to_cut(task: Task, groups: pd.DataFrame) -> list[str]:
+    """The sensitive columns of numbers that are not cut into ranges, but should be."""
+    return [
+        name
+        for name in task.sensitive
+        if name not in task.ranges
+        and groups[name].nunique() > MOST_NUMBERS
+        and all(map(_is_number, groups[name].unique().tolist()))
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def _many_values(path: object, name: str, values: pd.Series, positive: Any, counts: Any) -> str:
+    cuts = propose_cuts(values, positive, counts)
+    advice = f"for example --sensitive {cut_option(name, cuts)}"
+    if not cuts:
+        advice = "but no cut of it leaves two rows of each label on both sides"
+    return (
+        f"the sensitive column {name!r} of {path} has {values.nunique():,} different numbers, and "
+        f"each would be a group; cut it into ranges, {advice}"
+    )
 
 
 def check_no_missing(path: object, missing: Mapping[str, int], n_rows: int) -> None:
@@ -183,7 +397,7 @@ def check_kinds(path: object, kinds: Mapping[str, str], names: Sequence[str], ad
 
 def choose_features(columns: list[str], task: Task, path: object) -> list[str]:
     """All columns that the task does not name."""
-    excluded = {task.label, *(task.dropped or [])}
+    excluded = {task.label, *task.others, *(task.dropped or [])}
     if not task.use_sensitive:
         excluded |= set(task.sensitive)
     features = [name for name in columns if name not in excluded]
@@ -225,27 +439,62 @@ def is_spelling(text: str, label: Any) -> bool:
     return text == str(label)
 
 
-def split_rows(rows: Rows, task: Task, fraction: float, seed: int) -> tuple[Rows, Rows, str]:
+def split_rows(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows, str]:
     """Training rows, held-out rows, and a checksum of the positions of the held-out rows.
 
-    The split is stratified by the label and the groups of the task.
+    The split is stratified by the label and the groups.
     """
-    frame = rows.frame
     train, test, *_ = fair_train_test_split(
-        np.arange(len(frame)),
-        frame[task.label].to_numpy(),
-        frame[task.sensitive],
-        test_size=fraction,
-        random_state=seed,
+        np.arange(len(rows.y)), rows.y, rows.groups, test_size=fraction, random_state=seed
     )
+    return take_parts(rows, train, test, held_out_words(fraction))
+
+
+def split_by_time(rows: Rows, cut: TimeCut) -> tuple[Rows, Rows, str]:
+    """The same for rows before and from a point in time on."""
+    held_out = cut.mask(rows.frame[cut.column])
+    return take_parts(rows, np.flatnonzero(~held_out), np.flatnonzero(held_out), cut.which)
+
+
+def check_sides(
+    cut: TimeCut, counts: NDArray[np.intp], groups: Sequence[str], labels: Sequence[str]
+) -> None:
+    """Refuse a split by time with one label on a side; warn of groups that a side lacks.
+
+    ``counts`` has shape (2, n_groups, n_labels): training rows first, then held-out ones.
+    """
+    advice = "name another column with --time or another --test-size"
+    for side, sizes in zip((f"before {cut.start}", f"from {cut.start} on"), counts, strict=True):
+        by_label = sizes.sum(axis=0)
+        if not by_label.all():
+            present = labels[int(by_label.argmax())]
+            raise ValueError(
+                f"the rows {side}, by {cut.column}, all have the label {present}, and training and "
+                f"audit need two; {advice}"
+            )
+        absent = [name for name, rows in zip(groups, sizes, strict=True) if not rows.sum()]
+        if len(absent) > len(groups) - 2:
+            raise ValueError(
+                f"the rows {side}, by {cut.column}, belong to one group, and a gap needs two; "
+                f"{advice}"
+            )
+        if absent:
+            warn_user(
+                f"no row of the groups {listing(absent)} is among those {side}, by {cut.column}, "
+                "so that nothing is learnt or said of them there"
+            )
+
+
+def take_parts(rows: Rows, train: Codes, test: Codes, which: str) -> tuple[Rows, Rows, str]:
     test = np.sort(test)
     digest = hashlib.sha256(position_bytes(test)).hexdigest()
-    share = f"{100 * fraction:g} %"
-    return (
-        rows.take(np.sort(train), "training rows", True),
-        rows.take(test, f"the {share} of the rows held out from training", False),
-        digest,
-    )
+    training = rows.take(np.sort(train), "training rows", True)
+    return training, rows.take(test, which, False), digest
+
+
+def held_out_words(fraction: float) -> str:
+    """What to call rows that are held out at random."""
+    return f"the {100 * fraction:g} % of the rows held out from training"
 
 
 def position_bytes(positions: NDArray[Any]) -> bytes:

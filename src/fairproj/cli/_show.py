@@ -9,7 +9,7 @@ from fairproj.data.checks import counted
 from fairproj.inference import GapsBy
 from fairproj.report import interval_name
 
-NOT_MET, UNDECIDED, NOT_USEFUL = 3, 4, 5
+NOT_MET, UNDECIDED, NOT_USEFUL, NO_SOLUTION = 3, 4, 5, 6
 
 
 def show_audit(content: dict[str, Any]) -> None:

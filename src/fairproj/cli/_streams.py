@@ -17,9 +17,19 @@ from pyarrow import csv as arrow_csv
 
 from fairproj.cli._by import ByColumn, check_number
 from fairproj.cli._console import busy
-from fairproj.cli._rows import Task, check_kinds, check_no_missing, check_task, positive_label
-from fairproj.io.cell_codes import CellCoder
-from fairproj.io.table_types import USABLE, ColumnTypes, column_kinds, kind_of
+from fairproj.cli._rows import (
+    Task,
+    check_groups_of_training,
+    check_kinds,
+    check_no_missing,
+    check_ranged,
+    check_task,
+    positive_label,
+)
+from fairproj.data.ranges import range_names
+from fairproj.io.cell_codes import CellCoder, cut_column
+from fairproj.io.number_texts import NumberTexts, find_traits, read_commas
+from fairproj.io.table_types import NUMBERS, USABLE, ColumnTypes, column_kinds, kind_of
 from fairproj.io.tables import (
     DataFile,
     DataFileError,
@@ -46,6 +56,8 @@ class Keys:
     rows : dict of tuple to int
         The number of rows of each combination of values, in order of first appearance; missing
         values are None.
+    ranges : dict of str to list of float
+        Where columns of numbers are cut; their values are the names of ranges.
     """
 
     data: DataFiles
@@ -53,6 +65,7 @@ class Keys:
     types: dict[str, Any]
     kinds: dict[str, str]
     rows: dict[tuple[Any, ...], int]
+    ranges: dict[str, list[float]]
 
     @cached_property
     def n_rows(self) -> int:
@@ -71,12 +84,17 @@ class Keys:
         """Some columns, with a row for each combination of values."""
         places = [self.columns.index(name) for name in names]
         rows = [tuple(row[at] for at in places) for row in self.rows]
-        return pd.DataFrame(rows, columns=list(names), dtype=object)
+        table = pd.DataFrame(rows, columns=list(names), dtype=object)
+        for name, cuts in self.ranges.items():
+            if name in names:
+                table[name] = pd.Categorical(table[name], range_names(cuts), ordered=True)
+        return table
 
     def coder(self, task: Task) -> CellCoder:
         """Codes of the label and the groups of a task."""
         table = self.table(task.sensitive)
-        return CellCoder(task.label, self.values(task.label), table, self.data.name)
+        labels = self.values(task.label)
+        return CellCoder(task.label, labels, table, self.data.name, self.ranges)
 
     def cell_sizes(self, task: Task, coder: CellCoder) -> NDArray[np.intp]:
         """The number of rows of each cell of a coder."""
@@ -89,16 +107,23 @@ class Keys:
     def check(self, task: Task) -> Any:
         """Refuse a label or groups that cannot be used; returns the positive label."""
         name = self.data.name
-        wanted = [task.label, *task.sensitive]
-        check_no_missing(name, {one: self.missing(one) for one in wanted}, self.n_rows)
-        check_kinds(name, self.kinds, wanted, "give another column")
+        check_no_missing(name, {one: self.missing(one) for one in task.keys}, self.n_rows)
+        check_kinds(name, self.kinds, task.keys, "give another column")
+        check_ranged(name, self.kinds, task)
         return positive_label(self.values(task.label), task)
+
+    def check_groups_of_training(self, task: Task, positive: Any) -> None:
+        """Refuse groups that cannot be trained for."""
+        is_positive = self.table([task.label])[task.label] == positive
+        counts = list(self.rows.values())
+        groups = self.table(task.sensitive)
+        check_groups_of_training(self.data.name, task, groups, is_positive, counts)
 
 
 def check_names(data: DataFiles, task: Task, others: Sequence[str]) -> None:
     """Refuse columns that a file lacks, and a task that contradicts itself."""
     for file in data.files:
-        check_columns(file.path, file.column_names(), [task.label, *task.sensitive, *others])
+        check_columns(file.path, file.column_names(), [*task.keys, *others])
     check_task(task)
 
 
@@ -114,12 +139,13 @@ def find_keys(
     ``types`` are those of the features of a model; columns without one have their own types, which
     are inferred from all rows of a CSV file. Rows are also counted by the column ``by``.
     """
-    columns = list(dict.fromkeys([task.label, *task.sensitive, *more]))
+    columns = list(dict.fromkeys([*task.keys, *more]))
     if by is not None:
         columns.append(by.name)
     known = {name: kind for name, kind in (types or {}).items() if name in columns}
+    known |= dict.fromkeys(task.ranges, pa.float64())
     texts = [name for name in columns if name not in known]
-    found = _KeyFinder(columns, texts, by)
+    found = _KeyFinder(columns, texts, task.ranges, by)
     with busy("reading labels and groups", data.n_bytes):
         for file in data.files:
             found.read(file, known)
@@ -131,8 +157,14 @@ def find_keys(
 class _KeyFinder:
     """Collects combinations of values; of a CSV file the text, since types depend on all rows."""
 
-    def __init__(self, columns: list[str], texts: list[str], by: ByColumn | None) -> None:
-        self.columns, self._by = columns, by
+    def __init__(
+        self,
+        columns: list[str],
+        texts: list[str],
+        ranges: dict[str, list[float]],
+        by: ByColumn | None,
+    ) -> None:
+        self.columns, self.ranges, self._by = columns, ranges, by
         self.rows: dict[tuple[Any, ...], int] = {}  # keys begin with whether it is text
         self.kinds: dict[str, str] = {}
         self._texts = texts
@@ -160,6 +192,9 @@ class _KeyFinder:
         for at, name in enumerate(chunk.column_names):
             if self.kinds[name] not in USABLE:  # an error later; lists cannot be compared
                 chunk = chunk.set_column(at, name, pa.array([""] * chunk.num_rows))
+            elif name in self.ranges and self.kinds[name] in NUMBERS:
+                cut = cut_column(chunk.column(name), self.ranges[name])
+                chunk = chunk.set_column(at, name, cut)
         counted = chunk.group_by(self.columns, use_threads=False).aggregate([([], "count_all")])
         lists = [_to_list(counted.column(name)) for name in (*self.columns, "count_all")]
         for *values, count in zip(*lists, strict=True):
@@ -174,7 +209,7 @@ class _KeyFinder:
         raise ValueError(
             f"column {name!r} of {file.path} has too many different values for a label, a "
             f"prediction or a group ({sizes[name]:,} in the first rows); name another column, or "
-            "cut it into a few ranges"
+            f"cut numbers into a few ranges, as in --sensitive {name}:25,40,60"
         )
 
     def keys(self, data: DataFiles, known: Mapping[str, Any]) -> Keys:
@@ -188,7 +223,7 @@ class _KeyFinder:
         rows: dict[tuple[Any, ...], int] = {}
         for row, count in zip(zip(*lists[1:], strict=True), self.rows.values(), strict=True):
             rows[row] = rows.get(row, 0) + count
-        return Keys(data, self.columns, types, self.kinds, rows)
+        return Keys(data, self.columns, types, self.kinds, rows, self.ranges)
 
 
 def _to_list(column: Any) -> list[Any]:
@@ -211,6 +246,8 @@ def _infer(values: list[Any], is_text: list[bool]) -> tuple[pa.DataType, list[An
         pa.BufferReader(written.getvalue().encode()),
         parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
     )
+    spelled = NumberTexts.of_traits(find_traits([("text", table.column(0))]))
+    table = read_commas(table, spelled.commas)
     read = {None: None} | dict(zip(different, _to_list(table.column(0)), strict=True))
     inferred = [read[value] if text else value for value, text in zip(values, is_text, strict=True)]
     return table.schema.field(0).type, inferred

@@ -1,4 +1,4 @@
-"""What an audit keeps of any number of rows: cell counts, and a sample of probabilities."""
+"""What an audit keeps of any number of rows: counts, and samples of the rows."""
 
 from __future__ import annotations
 
@@ -12,50 +12,25 @@ from fairproj.data.cells import CellCounts
 from fairproj.data.checks import Groups
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.price import Price, make_scores
-from fairproj.report import ScoredRows, sampled_words
+from fairproj.report import (
+    MOST_EXPLAINED,
+    Comparison,
+    Evidence,
+    GroupSample,
+    RowSample,
+    ScoreCounts,
+    ScoredRows,
+    decision_threshold,
+    importance_content,
+    sampled_words,
+)
 
 MOST_SAMPLED = 1_000_000
 
 
-class RowSample:
-    """At most ``most`` rows of a stream, drawn at random, in their order; all if there are fewer.
-
-    Each row draws a number, and the rows with the smallest numbers stay. The sample therefore does
-    not depend on the chunks that the rows come in.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.n_rows = 0
-        self._most = most
-        self._draws = np.random.Philox(0)
-        self._limit = np.iinfo(np.uint64).max  # rows that draw more cannot stay
-        self._parts: list[tuple[NDArray[Any], ...]] = []
-
-    def add(self, *columns: NDArray[Any]) -> None:
-        drawn = self._draws.random_raw(len(columns[0]))
-        self.n_rows += len(drawn)
-        near = drawn <= self._limit
-        self._parts.append(tuple(column[near] for column in (drawn, *columns)))
-        if sum(len(part[0]) for part in self._parts) > 1.25 * self._most:
-            self._shrink()
-
-    def _shrink(self) -> None:
-        drawn, *columns = (np.concatenate(parts) for parts in zip(*self._parts, strict=True))
-        if len(drawn) > self._most:
-            kept = np.sort(np.argsort(drawn, kind="stable")[: self._most])
-            drawn, columns = drawn[kept], [column[kept] for column in columns]
-            self._limit = drawn.max()
-        self._parts = [(drawn, *columns)]
-
-    def columns(self) -> list[NDArray[Any]]:
-        """The columns of the rows that were drawn."""
-        self._shrink()
-        return list(self._parts[0][1:])
-
-
 @dataclass
 class Tally:
-    """Counts of rows by group, label and prediction, and a sample of their probabilities.
+    """Counts of rows by group, label, prediction and probability, and samples of the rows.
 
     Attributes
     ----------
@@ -63,15 +38,21 @@ class Tally:
         All groups that may occur.
     with_plain : bool
         Whether the same settings without a constraint are compared.
+    explains : bool
+        Whether to keep some rows, to tell which features decide.
     """
 
     groups: Groups
     with_plain: bool = False
+    explains: bool = False
     sample: RowSample = field(default_factory=lambda: RowSample(MOST_SAMPLED))
 
     def __post_init__(self) -> None:
-        shape = (len(self.groups.values), 2, 2)
-        self._model, self._plain = np.zeros(shape), np.zeros(shape)
+        n_groups = len(self.groups.values)
+        self._model, self._plain = np.zeros((n_groups, 2, 2)), np.zeros((n_groups, 2, 2))
+        self._only_model = self._only_plain = 0
+        self._scores = ScoreCounts(n_groups)
+        self._explained = GroupSample(n_groups, MOST_EXPLAINED)
 
     @property
     def n_rows(self) -> int:
@@ -87,11 +68,17 @@ class Tally:
         actual: NDArray[np.bool_],
         model: tuple[NDArray[np.bool_], Array],
         plain: tuple[NDArray[np.bool_], Array] | None,
+        matrix: Any,
     ) -> None:
         """Count rows with the positive predictions and the probabilities of the models."""
         self.count(codes, actual, model[0])
+        self._scores.add(codes, actual, model[1])
         if plain is not None:
             self._plain += self._counts(codes, actual, plain[0])
+            self._only_model += int(((model[0] == actual) & (plain[0] != actual)).sum())
+            self._only_plain += int(((model[0] != actual) & (plain[0] == actual)).sum())
+        if self.explains:
+            self._explained.add(codes, matrix)
         small = codes.astype(np.min_scalar_type(len(self.groups.values)))
         self.sample.add(small, actual, model[1], *(() if plain is None else plain[1:]))
 
@@ -123,7 +110,30 @@ class Tally:
             return None
         codes, actual, probability, *_ = self.sample.columns()
         n_rows = self.sample.n_rows
-        return ScoredRows(actual, probability, codes, n_rows if n_rows > len(codes) else 0)
+        places = np.searchsorted(self._present(), codes)
+        return ScoredRows(actual, probability, places, n_rows if n_rows > len(codes) else 0)
+
+    def evidence(self, model: Any, positive: Any) -> Evidence:
+        """What was measured of a model, for a report."""
+        scored, comparison = self.scored(), None
+        price = self.price(model.classes_.tolist().index(positive))
+        if price is not None:
+            only = self._only_model, self._only_plain
+            comparison = Comparison(price, self.counts(plain=True), *only)
+        return Evidence(
+            counts=self.counts(),
+            threshold=decision_threshold(model, positive),
+            scored=scored,
+            scores=None if scored is None else self._scores.take(self._present()),
+            comparison=comparison,
+            importance=self._importance(model) if self.explains else None,
+        )
+
+    def _importance(self, model: Any) -> dict[str, Any]:
+        place = {code: at for at, code in enumerate(self._present().tolist())}
+        rows = {place[code]: rows for code, rows in self._explained.by_group().items()}
+        sizes = self.counts().size.sum(axis=1).astype(int).tolist()
+        return importance_content(model, rows, self.names, sizes)
 
     @property
     def note(self) -> str:

@@ -25,6 +25,14 @@ class Rule(Enum):
     mean = "mean"
 
 
+class Scoring(Enum):
+    """Scores of scikit-learn that lie between 0 and 1 and know any two labels."""
+
+    accuracy = "accuracy"
+    balanced_accuracy = "balanced_accuracy"
+    roc_auc = "roc_auc"
+
+
 class Votes(Enum):
     discrete = "discrete"
     confidence = "confidence"
@@ -133,6 +141,49 @@ def check_several(targets: list[Target], method: Method, search: bool) -> None:
     if len(targets) > 1 and (search or method is Method.paper):
         raise ValueError(
             "several --constraint are for --method fairboost without --search; give one of them"
+        )
+
+
+def check_scoring(scoring: Scoring | None, search: bool) -> None:
+    if scoring is not None and not search:
+        raise ValueError("--scoring is for a search; add --search")
+
+
+def check_confidence_option(
+    confidence: float | None, method: Method, search: bool, large: bool
+) -> None:
+    """Refuse a test that cannot be made, or that another option makes already."""
+    if confidence is None:
+        return
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"--confidence {confidence:g} must be 0.5 or more and below 1")
+    if method is Method.paper:
+        raise ValueError(
+            "--confidence tests the gap against --max-gap, which is for --method fairboost; leave "
+            "one of them out"
+        )
+    if search:
+        raise ValueError(
+            "--confidence tests one finished model; leave out --search, or use --search --rule "
+            "upper, which has a test of its own"
+        )
+    if large:
+        raise ValueError(
+            "--confidence keeps rows for its test in memory; leave it out with --out-of-core and "
+            "--scheduler, and audit the model with --max-gap"
+        )
+
+
+def check_weights_and_time(
+    weights: str | None, time: str | None, rule: Rule | None, test_size: float
+) -> None:
+    if weights is not None and rule is Rule.upper:
+        raise ValueError(
+            "--rule upper counts rows and takes no --weights; use --rule one_se, or leave them out"
+        )
+    if time is not None and not test_size:
+        raise ValueError(
+            "--time holds out the last rows, and --test-size 0 holds out none; leave out one"
         )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairproj.data.checks import counted
-from fairproj.data.parts import Part, Table, encode_features
+from fairproj.data.checks import counted, distinct_labels
+from fairproj.data.parts import Part, Table, checksum_of, encode_features
 from fairproj.data.types import Codes
 
 
@@ -30,11 +30,14 @@ class ChosenRows:
     n_rows, n_chosen : int
     bits : array of bytes, optional
         None: all rows.
+    labels : int, optional
+        The checksum of the labels of all rows of the part.
     """
 
     n_rows: int
     n_chosen: int
     bits: NDArray[np.uint8] | None = None
+    labels: int | None = None
 
     @classmethod
     def of(cls, mask: NDArray[np.bool_]) -> ChosenRows:
@@ -52,7 +55,7 @@ class ChosenRows:
         """Some of the chosen rows, by their places among these."""
         mask = np.zeros(self.n_rows, dtype=bool)
         mask[np.flatnonzero(self.mask)[rows]] = True
-        return ChosenRows.of(mask)
+        return replace(ChosenRows.of(mask), labels=self.labels)
 
 
 class BatchMatrix:
@@ -147,6 +150,14 @@ class BatchMatrix:
                 f"{part.name} had {counted(chosen.n_rows, 'row')} when it was first read and has "
                 f"{n_rows:,} "
                 "now; give the same rows each time"
+            )
+        if part.y is not None and chosen.labels not in (
+            None,
+            checksum_of(*distinct_labels(part.y)),
+        ):
+            raise ValueError(
+                f"{part.name} has other labels, or the same in another order, than when it was "
+                "first read; give the same rows in the same order each time"
             )
         mask = None if chosen.bits is None else chosen.mask
         return encode_features(part.X, self._table, mask)

@@ -187,6 +187,7 @@ def weight_values(sample_weight: Any, n_rows: int) -> Array:
 def check_groups(sensitive_features: Any, n_rows: int, beside: str = "X") -> Groups:
     """Groups from one sensitive column, or from several, crossed.
 
+    Groups are in the order of their values; those of an ordered categorical column, in its order.
     Missing values are refused: whether "unknown" is a group of its own is the user's to say.
     """
     if isinstance(sensitive_features, str):
@@ -261,6 +262,10 @@ def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
             f"{where} holds the text 'nan', as missing values turned into text do; "
             "drop those rows or give them a value of their own, such as 'unknown'"
         )
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        present, codes = np.unique(column.cat.codes, return_inverse=True)
+        names = column.cat.categories.to_numpy(dtype=object)
+        return codes.astype(np.intp), names[present].tolist()
     try:
         codes, uniques = pd.factorize(values, sort=True)
     except TypeError:  # values of several types have no order among them
@@ -309,6 +314,32 @@ def _array_of(values: Any) -> NDArray[Any]:
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         return np.asarray(values, dtype=object)
     return array
+
+
+def check_aligned(**arguments: Any) -> None:
+    """Refuse pandas objects whose indexes have labels in common, but not in the same rows.
+
+    Rows correspond by position, as in scikit-learn. Labels in another order say that the rows do
+    not. Indexes without a common label say nothing, and other objects have no index.
+    """
+    indexes = {
+        name: each.index
+        for name, each in arguments.items()
+        if isinstance(each, pd.DataFrame | pd.Series)
+    }
+    for name, other in indexes.items():
+        first, index = next(iter(indexes.items()))
+        if len(other) != len(index) or index.equals(other) or not other.isin(index).any():
+            continue
+        pairs = enumerate(zip(index, other, strict=True))
+        row = next((row for row, labels in pairs if labels[0] != labels[1]), None)
+        if row is not None:
+            raise ValueError(
+                f"the indexes of {first} and {name} have labels in common in different rows (row "
+                f"{row} is {listing([index[row]])} in {first} and {listing([other[row]])} in "
+                f"{name}); align them, as in {name}.loc[{first}.index], or pass "
+                f"{name}.to_numpy() if their rows correspond by position"
+            )
 
 
 def check_lengths(X: Any, y: Any) -> None:

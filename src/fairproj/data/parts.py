@@ -7,6 +7,7 @@ is encoded by itself, and the encoded parts together are what one table would ha
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from fairproj.data import columns
 from fairproj.data.checks import (
     ALL_ZERO,
     Groups,
+    check_aligned,
     check_classes,
     check_groups,
     check_lengths,
@@ -130,6 +132,11 @@ class PartRows:
         if self.weight is None or self.weight.all():
             return None
         return self.weight > 0
+
+    @property
+    def checksum(self) -> int:
+        """Of the labels in their order, to notice that another reading gives other rows."""
+        return checksum_of(self.labels, self.label_codes)
 
 
 @dataclass(frozen=True)
@@ -311,6 +318,8 @@ def _check_range(matrix: NDArray[Any], header: Header) -> NDArray[np.bool_]:
 
 
 def _read_rows(part: Part, X: Any, sensitive_features: Any) -> PartRows:
+    weights = {"sensitive_features": sensitive_features, "sample_weight": part.sample_weight}
+    check_aligned(X=X, y=part.y, **weights)
     labels, codes = distinct_labels(part.y)
     check_lengths(X, codes)
     groups = weight = None
@@ -467,6 +476,12 @@ def encode_features(
             f"{listing(table.header.columns)}; give the same rows each time"
         )
     return np.ascontiguousarray(table.encoder.transform(X), dtype=np.float32)
+
+
+def checksum_of(labels: NDArray[Any], codes: Codes) -> int:
+    """The checksum of labels that are given as their distinct values and the rows' codes."""
+    names = repr(labels.tolist()).encode()
+    return zlib.crc32(np.ascontiguousarray(codes, dtype=np.uint32).data, zlib.crc32(names))
 
 
 def _places(values: list[Any], known: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

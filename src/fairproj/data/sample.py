@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -173,17 +174,24 @@ def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sa
 def match_groups(sample: Sample, training: Sample) -> Sample:
     """Validation rows with the classes and groups of the training rows."""
     known = training.groups.values
-    unknown = [value for value in sample.groups.values if value not in known]
+    check_watched(sample.groups.values, sample.classes, known, training.classes)
+    codes = np.array([known.index(value) for value in sample.groups.values], dtype=np.intp)
+    groups = Groups(codes[sample.groups.codes], known)
+    return replace(sample, groups=groups, positive_class=training.positive_class, cache={})
+
+
+def check_watched(
+    groups: Sequence[Any], classes: NDArray[Any], known: Sequence[Any], known_classes: NDArray[Any]
+) -> None:
+    """Refuse validation rows with other groups or labels than the training rows have."""
+    unknown = [value for value in groups if value not in known]
     if unknown:
         raise ValueError(
             f"the validation rows have groups that the training rows lack: {listing(unknown)}; "
             "drop these rows"
         )
-    if list(sample.classes) != list(training.classes):
+    if list(classes) != list(known_classes):
         raise ValueError(
-            f"the validation rows have the labels {listing(sample.classes)}, the training rows "
-            f"{listing(training.classes)}; they must be the same"
+            f"the validation rows have the labels {listing(classes)}, the training rows "
+            f"{listing(known_classes)}; they must be the same"
         )
-    codes = np.array([known.index(value) for value in sample.groups.values], dtype=np.intp)
-    groups = Groups(codes[sample.groups.codes], known)
-    return replace(sample, groups=groups, positive_class=training.positive_class, cache={})

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from fairproj.io.records import from_json, to_json
 _HEADER = "fairproj checkpoint 1 sha256:{}"
 MAX_BYTES = 1 << 30
 _SHOWN = 80  # characters of a value in a message
+_PAUSES = (0.5, 2.0, 5.0)  # seconds before a file system that failed is tried again
 
 
 class CheckpointError(ValueError):
@@ -115,7 +117,7 @@ class CheckpointFile:
             if _is_local(self.path):
                 check_writable(_local_path(self.path))
             else:
-                _file_system(self.path)
+                _probe(self.path)
         except OSError as error:
             raise CheckpointError(
                 f"checkpoint_path={self.path!r} cannot be used: {_reason(error)}"
@@ -125,6 +127,14 @@ class CheckpointFile:
         """Count from the checkpoint that the run goes on from, if it is in the same file."""
         if path is not None and os.fspath(path) == self.path:
             self._n_rounds = n_rounds
+
+    def n_replaced(self) -> int:
+        """The rounds of another run that the first checkpoint will replace."""
+        if self._n_rounds:
+            return 0
+        with suppress(CheckpointError):  # there is none
+            return len(read_checkpoint(self.path).rounds)
+        return 0
 
     def update(self, checkpoint: Checkpoint, *, now: bool = False) -> None:
         """Write a checkpoint if there are enough new rounds, or any new one and ``now``."""
@@ -165,15 +175,44 @@ def write_checkpoint(path: str, checkpoint: Checkpoint) -> None:
         with atomic_path(_local_path(path)) as partial:
             partial.write_text(text, "utf-8")
         return
+    for pause in _PAUSES:  # a network may fail for a moment
+        with suppress(OSError):
+            _write_remote(path, text.encode())
+            return
+        time.sleep(pause)
+    _write_remote(path, text.encode())
+
+
+def _write_remote(path: str, content: bytes) -> None:
     files, target = _file_system(path)
     temporary = f"{target}.partial"
+    with _system_errors():
+        try:
+            files.pipe_file(temporary, content)
+            files.mv(temporary, target)
+        except BaseException:
+            with suppress(Exception):
+                files.rm(temporary)
+            raise
+
+
+def _probe(path: str) -> None:
+    """Write and remove a small file beside a checkpoint on another file system."""
+    files, target = _file_system(path)
+    with _system_errors():
+        files.pipe_file(f"{target}.partial", b"fairproj")
+        files.rm(f"{target}.partial")
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """File systems of fsspec raise errors of many classes, such as those of a cloud's library."""
     try:
-        files.pipe_file(temporary, text.encode())
-        files.mv(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            files.rm_file(temporary)
+        yield
+    except OSError:
         raise
+    except Exception as error:
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -211,7 +250,10 @@ def _read_bytes(path: str) -> bytes:
         with open(local, "rb") as file:
             return file.read()
     files, target = _file_system(path)
-    content: bytes = files.cat_file(target)
+    with _system_errors():
+        if (files.size(target) or 0) > MAX_BYTES:
+            raise OSError(f"it has more than {MAX_BYTES:,} bytes")
+        content: bytes = files.cat_file(target)
     return content
 
 

@@ -1,31 +1,41 @@
 """Tasks on the workers of a Dask cluster, watched so that a lost worker is noticed.
 
 A worker that is killed leaves the cluster, and Dask tells. A worker that is frozen stays in it and
-is only silent: it sends no more heartbeats.
+is only silent: it sends no more heartbeats. A worker whose memory is full sends heartbeats and
+starts no task: it has paused.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Any, ClassVar
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar, TypeVar
 
-from dask.distributed import CancelledError, Client, Future, wait
+from dask.distributed import CancelledError, Client, Future
 from dask.distributed import TimeoutError as DaskTimeoutError
-from distributed.client import FutureCancelledError
+from dask.utils import format_bytes
+from distributed.client import ClosedClientError, FutureCancelledError
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from fairproj.data.checks import listing
-from fairproj.distributed.worker import RowsLostError
+from fairproj.distributed.scheduler import are_holders_alive, lock_name, remove_workers
+from fairproj.distributed.worker import RowsLostError, RunStoppedError
 from fairproj.engines.xgboost.imports import xgboost
 
-TICK = 0.1  # seconds between looks at the tasks
+TICK = 0.05  # seconds between looks at the tasks
 LISTEN = 1.0  # seconds between looks at the workers
 RESTART = 10.0  # seconds; a nanny waits for four before it kills a worker
+BUSY = 20.0  # percent of a processor; a worker that waits for another one uses less
+PACKAGES = ("fairproj", "xgboost")  # of one version on the driver and on the workers
 
-_FAULTS = (KilledWorker, CommClosedError, CancelledError, DaskTimeoutError, RowsLostError)
+_FAULTS = (KilledWorker, CommClosedError, CancelledError, RowsLostError, RunStoppedError)
+_FAILED = {"error", "cancelled"}  # statuses of tasks
+_CONNECTION_LOST = "scheduler-connection-lost"  # Dask's reason for cancelling all tasks
+
+T = TypeVar("T")
 
 
 class ClusterError(RuntimeError):
@@ -56,9 +66,50 @@ class Cluster:
     def __init__(self, client: Client, timeout: float) -> None:
         self.client = client
         self.timeout = timeout
+        self._known: dict[str, dict[str, Any]] = {}  # what the scheduler says of each worker
         self._heard: dict[str, tuple[float, float]] = {}  # the last heartbeat, and since when
-        self._nannies: dict[str, Any] = {}
-        self._listened = -LISTEN
+        self._paused: dict[str, float] = {}  # workers that start no tasks, and since when
+        self._active = self._listened = -LISTEN  # when a worker was last seen to run a task
+        self._checked: set[str] = set()  # workers that have the versions of the driver
+
+    # The scheduler
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """The scheduler's answer; where there is none, a sentence."""
+        try:
+            return question()
+        except (Exception, CancelledError) as error:
+            raise self._no_scheduler(error) from error
+
+    def _no_scheduler(self, error: BaseException) -> ClusterError:
+        return ClusterError(
+            f"the scheduler of the Dask cluster does not answer ({type(error).__name__}); start it "
+            "again, and connect a new client"
+        )
+
+    def _listen(self) -> None:
+        """Note which workers there are, when each was heard of, and which have paused.
+
+        Only changes of the heartbeats are used, because clocks of machines differ.
+        """
+        client = self.client
+        answer = self.ask(  # the scheduler of a closed client is None
+            lambda: client.sync(
+                client.scheduler.identity, n_workers=-1, callback_timeout=self.timeout
+            )
+        )
+        now = self._listened = time.monotonic()
+        before, self._heard = self._heard, {}
+        paused, self._paused = self._paused, {}
+        self._known = answer["workers"]
+        for address, worker in self._known.items():
+            beat = worker["last_seen"]
+            last, since = before.get(address, (None, now))
+            self._heard[address] = (beat, since if beat == last else now)
+            if _is_running_tasks(worker):
+                self._active = now
+            elif worker["status"] == "paused":
+                self._paused[address] = paused.get(address, now)
 
     # Workers
 
@@ -68,32 +119,6 @@ class Cluster:
             self._listen()
         silent = set(self._silent())
         return [address for address in sorted(self._heard) if address not in silent]
-
-    def _listen(self) -> None:
-        """Note which workers there are, and when each was heard of.
-
-        Only changes of the heartbeats are used, because clocks of machines differ.
-        """
-        found = self._ask_scheduler()
-        now = self._listened = time.monotonic()
-        before, self._heard = self._heard, {}
-        for address, worker in found.items():
-            beat = worker["last_seen"]
-            last, since = before.get(address, (None, now))
-            self._heard[address] = (beat, since if beat == last else now)
-            self._nannies[address] = worker.get("nanny")
-
-    def _ask_scheduler(self) -> dict[str, dict[str, Any]]:
-        ask = self.client.scheduler.identity
-        try:
-            answer = self.client.sync(ask, n_workers=-1, callback_timeout=self.timeout)
-        except (OSError, RuntimeError, DaskTimeoutError) as error:
-            raise ClusterError(
-                f"the scheduler of the Dask cluster does not answer ({type(error).__name__}); "
-                "start it again, and connect a new client"
-            ) from error
-        workers: dict[str, dict[str, Any]] = answer["workers"]
-        return workers
 
     def _silent(self) -> list[str]:
         oldest = self._listened - self.timeout
@@ -109,6 +134,7 @@ class Cluster:
         Where there is none at all, one is waited for until the timeout.
         """
         start = time.monotonic()
+        request = None
         while True:
             workers = self.workers()
             waited = time.monotonic() - start
@@ -119,12 +145,14 @@ class Cluster:
                     f"the cluster has had no worker that answers for {self.timeout:g} seconds; "
                     "start workers, or raise timeout"
                 )
+            if not workers and request is None:
+                request = self.submit(int)  # an adaptive cluster starts workers for tasks only
             time.sleep(TICK)
 
     def expel(self, addresses: Iterable[str]) -> None:
         """Restart workers that do not answer, or take them out of the cluster."""
         present = [address for address in addresses if address in self._heard]
-        restarted = [address for address in present if self._nannies.get(address)]
+        restarted = [address for address in present if self._nanny(address)]
         if restarted:
             limit = max(RESTART, min(self.timeout, 3 * RESTART))
             with suppress(OSError, ValueError, DaskTimeoutError):  # they are taken out below
@@ -132,23 +160,109 @@ class Cluster:
         self._listen()
         if left := [address for address in present if address in self._heard]:
             # A nanny goes on trying; it would end with a worker that is told to close.
-            told = [address for address in left if not self._nannies.get(address)]
-            self.client.run_on_scheduler(_remove_workers, left, told)
+            told = [address for address in left if not self._nanny(address)]
+            self._run_on_scheduler(remove_workers(), left, told)
             self._listen()
+
+    def _nanny(self, address: str) -> Any:
+        return self._known[address].get("nanny")
+
+    def _run_on_scheduler(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.ask(
+            lambda: self.client.run_on_scheduler(function, *args, callback_timeout=self.timeout)
+        )
+
+    def check_versions(self, addresses: Iterable[str]) -> None:
+        """Refuse workers with other versions of what trains."""
+        new = [address for address in addresses if address not in self._checked]
+        for package in PACKAGES:
+            # A function of the standard library: the worker may lack the package.
+            tasks = {address: self.submit(version, package, address=address) for address in new}
+            self._wait_for_end(tasks, self.timeout)
+            for address, task in tasks.items():
+                _check_version(package, address, task)
+        self._checked.update(new)
+
+    @contextmanager
+    def reserve(self, addresses: Collection[str]) -> Iterator[None]:
+        """Keep other trainings off some workers.
+
+        Two runs that each have one of two workers would wait for each other. The locks are those
+        of ``xgboost.dask``, which takes them for the same reason.
+        """
+        name = lock_name(self.client)
+        try:
+            self._acquire(name, addresses)
+        except KeyboardInterrupt:  # the scheduler may have given the lock
+            self._release(name)
+            raise
+        try:
+            yield
+        finally:
+            self._release(name)
+
+    def _acquire(self, name: str, addresses: Collection[str]) -> None:
+        start = time.monotonic()
+        while not self._try_acquire(name, list(addresses)):
+            if lost := self._gone(addresses):
+                raise FaultError(_were_lost(lost))
+            if self._are_holders_alive(addresses):
+                start = time.monotonic()  # they end some time
+            if time.monotonic() - start > self.timeout:
+                raise ClusterError(
+                    f"{listing(sorted(addresses), 3)} are kept by another training, of which "
+                    f"nothing was heard for {self.timeout:g} seconds; end it, or restart these "
+                    "workers"
+                )
+
+    def _try_acquire(self, name: str, addresses: list[str]) -> bool:
+        client = self.client
+        return self.ask(
+            lambda: bool(
+                client.sync(
+                    client.scheduler.multi_lock_acquire,
+                    locks=addresses,
+                    id=name,
+                    timeout=LISTEN,
+                    num_locks=len(addresses),
+                    callback_timeout=self.timeout + LISTEN,
+                )
+            )
+        )
+
+    def _are_holders_alive(self, addresses: Collection[str]) -> bool:
+        with suppress(ClusterError):  # a scheduler may refuse to run functions
+            return bool(self._run_on_scheduler(are_holders_alive(), list(addresses)))
+        return False
+
+    def _release(self, name: str) -> None:
+        client = self.client
+        with suppress(Exception, CancelledError):  # the scheduler may be gone
+            release = client.scheduler.multi_lock_release
+            client.sync(release, id=name, callback_timeout=self.timeout)
 
     # Tasks
 
-    def submit(self, address: str, function: Any, *args: Any, **kwargs: Any) -> Future:
-        """Run a function on one worker and on no other."""
-        return self.client.submit(
-            function,
-            *args,
-            **kwargs,
-            workers=[address],
-            allow_other_workers=False,
-            pure=False,
-            retries=0,
-        )
+    def submit(self, function: Any, *args: Any, address: str | None = None) -> Future:
+        """Run a function on one worker and on no other, or on any."""
+        where = {} if address is None else {"workers": [address], "allow_other_workers": False}
+        try:
+            return self.client.submit(function, *args, pure=False, retries=0, **where)
+        except ClosedClientError as error:
+            raise self._no_scheduler(error) from error
+
+    def compute(self, delayed: list[Any]) -> list[Future]:
+        """Start delayed computations."""
+        try:
+            futures: list[Future] = self.client.compute(delayed)
+        except ClosedClientError as error:
+            raise self._no_scheduler(error) from error
+        return futures
+
+    def cancel(self, futures: Iterable[Future]) -> None:
+        """Cancel tasks and free their results; never fails."""
+        with suppress(Exception, CancelledError):  # the client may be closed
+            self.client.cancel(list(futures))
 
     def results(self, tasks: Mapping[str, Future]) -> dict[str, Any]:
         """The results of tasks, each on the worker with that address."""
@@ -164,7 +278,10 @@ class Cluster:
             raise FaultError("the worker that held a result was lost") from error
 
     def watch(
-        self, tasks: Mapping[str, Future], patience: Callable[[], float] | None = None
+        self,
+        tasks: Mapping[str, Future],
+        patience: Callable[[], float] | None = None,
+        started: Collection[str] = (),
     ) -> Iterator[None]:
         """Wait until all tasks have ended, each on the worker with that address.
 
@@ -175,32 +292,58 @@ class Cluster:
         tasks : mapping of str to Future
         patience : callable, optional
             For tasks that wait for each other: the seconds that the others get to end after one
-            has failed. XGBoost may let them wait forever, so those that do not end are restarted.
+            has failed, unless they compute. XGBoost may let them wait forever, so those that do
+            not end are restarted.
+        started : collection of str, optional
+            The workers that have started their tasks so far; others have nothing to end.
         """
         while True:
             statuses = {task.status for task in tasks.values()}
             if statuses == {"finished"}:
                 return
             if statuses - {"finished", "pending"} or self._gone(tasks):
-                stuck = set() if patience is None else self._wait_for_end(tasks, patience())
-                raise self._failure(tasks, stuck)
+                stuck = set()
+                if patience is not None:
+                    stuck = self._wait_for_end(tasks, patience(), started) & set(started)
+                raise self._failure(tasks, stuck, self._queued(tasks, patience, started))
+            self._check_paused(_pending(tasks, set()))
             yield
-            _pause(tasks.values())
+            time.sleep(TICK)
 
-    def _wait_for_end(self, tasks: Mapping[str, Future], seconds: float) -> set[str]:
-        """Wait until tasks have ended; which workers are there and have not ended theirs."""
-        end = time.monotonic() + seconds
-        while pending := _pending(tasks, self._gone(tasks)):
-            if time.monotonic() > end:
+    def _wait_for_end(
+        self,
+        tasks: Mapping[str, Future],
+        seconds: float,
+        started: Collection[str] | None = None,
+    ) -> set[str]:
+        """Wait until tasks have ended; which workers are there and have not ended theirs.
+
+        Workers that compute get until the timeout, those that only wait the seconds given.
+        """
+        start = time.monotonic()
+        while pending := set(_pending(tasks, self._gone(tasks))):
+            waits = pending if started is None else pending & set(started)
+            busy = any(self._known[address]["metrics"].get("cpu", 0) > BUSY for address in waits)
+            limit = max(seconds, self.timeout) if busy else seconds
+            if not waits or time.monotonic() - start > limit:
                 break
-            _pause(pending.values())
-        return set(pending)
+            time.sleep(TICK)
+        return pending
 
-    def _failure(self, tasks: Mapping[str, Future], stuck: set[str]) -> BaseException:
+    def _queued(
+        self, tasks: Mapping[str, Future], patience: Any, started: Collection[str]
+    ) -> set[str]:
+        """Workers that never started a task for which the others waited."""
+        if patience is None:
+            return set()
+        return set(_pending(tasks, self._gone(tasks))) - set(started)
+
+    def _failure(
+        self, tasks: Mapping[str, Future], stuck: set[str], queued: set[str]
+    ) -> BaseException:
         """Why tasks have failed; takes lost and stuck workers out of the cluster."""
-        errors = [_error(task) for task in tasks.values() if task.status != "pending"]
-        found = [error for error in errors if error is not None]
-        self.client.cancel(list(tasks.values()))
+        found = [_error(task) for task in tasks.values() if task.status in _FAILED]
+        self.cancel(tasks.values())
         lost = self._gone(tasks)
         self.expel(lost | stuck)
         for error in found:
@@ -208,7 +351,11 @@ class Cluster:
                 return error
         reason = "workers lost their connection to each other"
         if lost:
-            reason = f"{listing(sorted(lost), 3)} {'was' if len(lost) == 1 else 'were'} lost"
+            reason = _were_lost(lost)
+        elif any(map(_is_connection_lost, found)):
+            reason = "the driver lost its connection to the scheduler"
+        elif queued:
+            reason = f"{listing(sorted(queued), 3)} had other tasks to run"
         fault = FaultError(reason)
         fault.__cause__ = next(iter(found), None)
         return fault
@@ -222,7 +369,7 @@ class Cluster:
         while True:
             try:
                 return future.result(timeout=LISTEN)
-            except DaskTimeoutError:  # the worker that holds it may be silent
+            except (DaskTimeoutError, CancelledError):  # the worker that holds it may be silent
                 self.finish([future])
                 if silent := self._silent():
                     self.expel(silent)
@@ -233,21 +380,53 @@ class Cluster:
             statuses = {future.status for future in futures}
             if statuses <= {"finished"}:
                 return
-            if statuses - {"finished", "pending"}:
+            if statuses & _FAILED:  # Dask computes results again that are lost
                 raise self._reported(futures)
             self.wait_for_workers(1)
             if silent := self._silent():
                 self.expel(silent)
-            _pause(futures)
+            self._check_progress(futures)
+            time.sleep(TICK)
+
+    def _check_progress(self, futures: list[Future]) -> None:
+        """Refuse to wait for workers that have paused."""
+        paused = self._long_paused()
+        if not paused:
+            return
+        waiting = {future.key for future in futures if future.status == "pending"}
+        assigned = self.ask(lambda: self.client.processing(paused))
+        held = [address for address in paused if not waiting.isdisjoint(assigned.get(address, ()))]
+        # What the tasks wait for may be assigned to such a worker too.
+        if self._active <= self._listened - self.timeout:
+            held = held or paused
+        self._check_paused(held)
+
+    def _check_paused(self, addresses: Iterable[str]) -> None:
+        for address in sorted(set(addresses) & set(self._long_paused())):
+            worker = self._known[address]
+            used, limit = worker["metrics"].get("memory", 0), worker["memory_limit"] or 0
+            raise ClusterError(
+                f"the worker {address} has paused for {self.timeout:g} seconds with "
+                f"{format_bytes(used)} of {format_bytes(limit)} memory in use; use more or larger "
+                "workers, or smaller partitions"
+            )
+
+    def _long_paused(self) -> list[str]:
+        oldest = self._listened - self.timeout
+        return [address for address, since in self._paused.items() if since <= oldest]
 
     def _reported(self, futures: list[Future]) -> BaseException:
         """The error of a failed task, as the user gets it."""
-        errors = [error for future in futures if (error := _error(future)) is not None]
-        self.client.cancel(futures)
+        self._listen()  # without a scheduler all tasks are cancelled, and nothing else is wrong
+        errors = [_error(future) for future in futures if future.status in _FAILED]
+        self.cancel(futures)
         for error in errors:
             if not is_fault(error):
                 return error
-        if isinstance(errors[0], KilledWorker):
+        if any(map(_is_connection_lost, errors)):
+            reason = "the connection to the scheduler was lost while rows were read"
+            advice = "call fit again"
+        elif isinstance(errors[0], KilledWorker):
             reason = f"reading the rows ended several workers, the last one {errors[0].last_worker}"
             advice = "use more or larger workers, or smaller partitions"
         else:
@@ -265,29 +444,54 @@ def is_fault(error: BaseException) -> bool:
     return isinstance(error, _FAULTS)
 
 
-def _error(task: Future) -> BaseException | None:
-    if task.status == "finished":
-        return None
+def _is_connection_lost(error: BaseException) -> bool:
+    return getattr(error, "reason", None) == _CONNECTION_LOST
+
+
+def _is_running_tasks(worker: Mapping[str, Any]) -> bool:
+    counts = worker["metrics"].get("task_counts", {})
+    return any(counts.get(state) for state in ("executing", "long-running"))
+
+
+def _were_lost(addresses: Collection[str]) -> str:
+    return f"{listing(sorted(addresses), 3)} {'was' if len(addresses) == 1 else 'were'} lost"
+
+
+def _check_version(package: str, address: str, task: Future) -> None:
+    """Compare a version on a worker, unless the worker was lost before it told."""
+    if task.status not in ("finished", "error"):
+        return
+    here = _installed(package)
+    with suppress(DaskTimeoutError, CancelledError):
+        there = "not installed" if task.status == "error" else task.result(timeout=LISTEN)
+        if there != here:
+            raise ClusterError(
+                f"{package} is {here} on the driver and {there} on the worker {address}; install "
+                "the same version everywhere"
+            )
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _error(task: Future) -> BaseException:
+    """Why a task has failed."""
     error: BaseException = FutureCancelledError(task.key, f"it is {task.status}")
     if task.status == "error":
         error = task.exception()
+    else:
+        try:
+            task.result(timeout=LISTEN)
+        except CancelledError as reason:
+            error = reason
+        except (DaskTimeoutError, RuntimeError):
+            pass  # the client is closed
     return error
 
 
 def _pending(tasks: Mapping[str, Future], gone: set[str]) -> dict[str, Future]:
     return {a: task for a, task in tasks.items() if task.status == "pending" and a not in gone}
-
-
-def _pause(futures: Iterable[Future]) -> None:
-    """Wait for one of the pending tasks, but not for long."""
-    pending = [future for future in futures if future.status == "pending"]
-    with suppress(DaskTimeoutError, CancelledError):
-        wait(pending, timeout=TICK, return_when="FIRST_COMPLETED")
-
-
-async def _remove_workers(
-    addresses: list[str], told: list[str], dask_scheduler: Any = None
-) -> None:
-    for address in addresses:
-        close = address in told
-        await dask_scheduler.remove_worker(address, stimulus_id="fairproj", close=close)

@@ -50,7 +50,7 @@ _CONSTRAINTS: dict[str, Any] = {
     "retries": [Interval(Integral, 0, None, closed="left")],
 }
 # They do not change the rounds of a run, or are compared otherwise.
-_NO_FACTS = {"n_estimators", "n_jobs", "verbose", "random_state"}
+_NO_FACTS = {"n_estimators", "n_jobs", "verbose", "random_state", "constraints"}
 
 _PARAMETERS = """
     client : dask.distributed.Client, optional
@@ -122,7 +122,7 @@ class DaskClassifier(BoostedClassifier):
         checkpoint = self._first_checkpoint(resume_from)
         file = self._checkpoint_file(resume_from, checkpoint)
         model = self._worker_model(checkpoint.seed, watched is not None)
-        cluster.wait_for_workers(1)
+        cluster.check_versions(cluster.workers())
         tables = read_table(cluster, model, rows, rows_to_watch)
         run = ClusterRun(
             cluster,
@@ -150,9 +150,15 @@ class DaskClassifier(BoostedClassifier):
         file = CheckpointFile(self.checkpoint_path, self.checkpoint_every)
         file.check()
         file.resume(resume_from, len(checkpoint.rounds))
+        if lost := file.n_replaced():
+            warn_user(
+                f"{file.path} holds {lost} rounds of an earlier run, which this run replaces; to "
+                "go on with them, interrupt it and pass resume_from"
+            )
         return file
 
     def _take_over_fit(self, trained: Trained) -> None:
+        self.__dict__.pop("feature_names_in_", None)  # new rows may have no names
         self.__dict__.update(trained.attributes)
         for message in trained.warnings:
             warn_user(message)
@@ -175,7 +181,7 @@ class DaskClassifier(BoostedClassifier):
     def _parameter_facts(self) -> dict[str, str]:
         parameters = self.to_local().get_params(deep=False)
         facts = {"class": self._local.__name__}
-        return facts | {n: repr(v) for n, v in parameters.items() if n not in _NO_FACTS}
+        return facts | {n: repr(_plain(v)) for n, v in parameters.items() if n not in _NO_FACTS}
 
     def _worker_model(self, seed: int, watched: bool) -> BoostedClassifier:
         kind = WatchedRows if watched else self._local
@@ -192,6 +198,11 @@ class DaskClassifier(BoostedClassifier):
                     "there is no Dask client; create one with dask.distributed.Client(address), "
                     "or pass it as client"
                 ) from None
+        if client.status != "running":
+            raise ValueError(
+                f"the Dask client is {client.status}, and fit needs one that is connected to its "
+                "scheduler; create a new one with dask.distributed.Client(address)"
+            )
         if client.asynchronous:
             raise ValueError(
                 "the Dask client is asynchronous, and fit waits for the cluster; pass a client "
@@ -284,6 +295,17 @@ class DaskClassifier(BoostedClassifier):
         return cloned
 
 
+def _plain(value: Any) -> Any:
+    """A value of a parameter without the types of NumPy, to be compared as text."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
 @contextmanager
 def _last_checkpoint(run: ClusterRun, file: CheckpointFile | None) -> Iterator[None]:
     """Where a run ends early, keep the rounds that are done, and say where they are."""
@@ -292,6 +314,8 @@ def _last_checkpoint(run: ClusterRun, file: CheckpointFile | None) -> Iterator[N
     except (KeyboardInterrupt, ClusterError) as error:
         if file is None:
             raise
+        for _ in run.received():
+            pass
         file.update(run.checkpoint, now=True)
         ended = str(error) or "training was interrupted"
         raise type(error)(f"{ended}; {file.advice()}") from error.__cause__

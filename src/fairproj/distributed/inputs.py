@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import dask
 from dask.distributed import Future
 
-from fairproj.data.parts import Part, PartSummary, Reader
+from fairproj.data.parts import PartSummary, Reader
 from fairproj.distributed.cluster import Cluster
-from fairproj.distributed.worker import SourceParts, describe_parts
+from fairproj.distributed.worker import SourceParts, describe_parts, make_part
 from fairproj.io.sources import find_source
 
 _TASKS_A_WORKER = 4  # that describe parts of files
+_TASKS_WITHOUT_WORKERS = 64  # an adaptive cluster starts workers when it has tasks
 
 
 class Rows(Protocol):
@@ -51,7 +53,7 @@ class PartitionRows:
                     f"X has {self.n_parts} partitions and {name} has {len(found)}; both must be "
                     "divided alike: take them from one data frame, or use repartition or rechunk"
                 )
-        make = dask.delayed(Part, pure=False)
+        make = dask.delayed(make_part, pure=False)
         self._delayed = [
             make(
                 name=f"partition {number}",
@@ -63,16 +65,13 @@ class PartitionRows:
 
     def describe(self, cluster: Cluster, reader: Reader) -> list[PartSummary]:
         self._compute(cluster)
-        tasks = [
-            cluster.client.submit(describe_parts, [part], reader, pure=False)
-            for part in self._futures
-        ]
+        tasks = [cluster.submit(describe_parts, [part], reader) for part in self._futures]
         return [summary for (summary,) in cluster.gather(tasks)]
 
     def place(self, cluster: Cluster, lengths: Sequence[int]) -> dict[str, list[int]]:
         self._compute(cluster)
         cluster.finish(self._futures)
-        holders = cluster.client.who_has(self._futures)
+        holders = cluster.ask(lambda: cluster.client.who_has(self._futures))
         workers = cluster.workers()
         placed: dict[str, list[int]] = {}
         n_rows = dict.fromkeys(workers, 0)
@@ -86,7 +85,7 @@ class PartitionRows:
 
     def _compute(self, cluster: Cluster) -> None:
         if not self._futures:
-            self._futures = cluster.client.compute(self._delayed)
+            self._futures = cluster.compute(self._delayed)
 
     def parts(self, numbers: Sequence[int]) -> list[Future]:
         return [self._futures[number] for number in numbers]
@@ -116,17 +115,13 @@ class FileRows:
         self.n_parts = int(source.n_parts)
 
     def describe(self, cluster: Cluster, reader: Reader) -> list[PartSummary]:
-        n_tasks = _TASKS_A_WORKER * len(cluster.wait_for_workers(1))
+        n_tasks = _TASKS_A_WORKER * len(cluster.workers()) or _TASKS_WITHOUT_WORKERS
         size = max(1, -(-self.n_parts // n_tasks))
-        tasks = [
-            cluster.client.submit(
-                describe_parts,
-                self.parts(range(start, min(start + size, self.n_parts))),
-                reader,
-                pure=False,
-            )
+        parts = [
+            self.parts(range(start, min(start + size, self.n_parts)))
             for start in range(0, self.n_parts, size)
         ]
+        tasks = [cluster.submit(describe_parts, some, reader) for some in parts]
         return [summary for summaries in cluster.gather(tasks) for summary in summaries]
 
     def place(self, cluster: Cluster, lengths: Sequence[int]) -> dict[str, list[int]]:
@@ -156,7 +151,7 @@ def find_rows(
         given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         optional = {name: value for name, value in given.items() if value is not None}
         return PartitionRows({"X": X, "y": y, **optional})
-    source = find_source(X, y, sensitive_features, sample_weight, sensitive_columns)
+    source = find_source(_absolute(X), y, sensitive_features, sample_weight, sensitive_columns)
     if source is None or source.n_parts is None:
         raise ValueError(
             f"X is a {type(X).__name__}, which is in the memory of this process; a cluster trains "
@@ -164,6 +159,17 @@ def find_rows(
             "Parquet files, and for other rows there is the class without Dask in its name"
         )
     return FileRows(source)
+
+
+def _absolute(X: Any) -> Any:
+    """Local paths from the root of the file system: workers may have another working folder."""
+    several = isinstance(X, list | tuple)
+    paths = [*X] if several else [X]
+    if not all(isinstance(path, str | os.PathLike) for path in paths):
+        return X
+    found = [os.fspath(path) for path in paths]
+    found = [path if "://" in path else os.path.abspath(path) for path in found]
+    return found if several else found[0]
 
 
 def _check_collection(X: Any) -> None:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import queue
 import secrets
+import threading
+from collections import Counter
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
 from dask.distributed import Client, Future
+from distributed.client import ClosedClientError
 
-from fairproj.data.checks import counted, listing
+from fairproj.constraints import Constraint, find_constraint
+from fairproj.data.cells import Cells
+from fairproj.data.checks import counted
 from fairproj.data.parts import Reader, Table, merge
+from fairproj.data.sample import check_watched
 from fairproj.distributed.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -68,24 +76,9 @@ def read_table(
         return [PlacedTable(rows, table)]
     with in_validation_rows():
         found = merge(watched.describe(cluster, reader), reader)
-    _check_watched(found, table)
+    check_watched(found.group_values, found.classes, table.group_values, table.classes)
     found = replace(table, lengths=found.lengths, largest_weight=found.largest_weight)
     return [PlacedTable(rows, table), PlacedTable(watched, found)]
-
-
-def _check_watched(watched: Table, table: Table) -> None:
-    """The same refusals as for rows in memory."""
-    unknown = [value for value in watched.group_values if value not in table.group_values]
-    if unknown:
-        raise ValueError(
-            f"the validation rows have groups that the training rows lack: {listing(unknown)}; "
-            "drop these rows"
-        )
-    if watched.classes.tolist() != table.classes.tolist():
-        raise ValueError(
-            f"the validation rows have the labels {listing(watched.classes)}, the training rows "
-            f"{listing(table.classes)}; they must be the same"
-        )
 
 
 def _move(places: dict[str, list[int]], workers: list[str]) -> dict[str, list[int]]:
@@ -130,7 +123,9 @@ class ClusterRun:
     ) -> None:
         self._cluster, self._model, self._tables = cluster, model, tables
         self._resume_from, self._retries, self._report_every = resume_from, retries, report_every
+        self._n_resumed = len(checkpoint.rounds)
         self._messages = Messages(cluster.client)
+        self._futures: list[Future] = []  # of an attempt
         self._n_workers = 1
         self.checkpoint = checkpoint
 
@@ -140,13 +135,13 @@ class ClusterRun:
         self._check_trees()
         with self._messages:
             for attempt in range(self._retries + 1):
+                if attempt:
+                    self._cluster.wait_for_workers(self._n_workers)
                 try:
                     return (yield from self._attempt())
                 except FaultError as fault:
-                    yield from self._received()
-                    last = fault
-                    if attempt < self._retries:
-                        self._cluster.wait_for_workers(self._n_workers)
+                    last = fault.with_traceback(None)  # its frames hold futures
+                yield from self.received()
         raise ClusterError(
             f"training failed {counted(self._retries + 1, 'time')}, the last time because {last}, "
             "after "
@@ -154,6 +149,14 @@ class ClusterRun:
             "timeout "
             f"({self._cluster.timeout:g} seconds) or retries ({self._retries})"
         ) from last
+
+    def received(self) -> Iterator[DoneRound]:
+        """The rounds that the workers have reported since the last call."""
+        for first, rounds in self._messages:
+            done = self.checkpoint.rounds
+            for one in rounds[max(0, len(done) - first) :] if first <= len(done) else []:
+                done.append(one)
+                yield one
 
     def _check_trees(self) -> None:
         table = self._tables[0].table
@@ -167,30 +170,44 @@ class ClusterRun:
             ) from None
 
     def _attempt(self) -> Generator[DoneRound, None, Trained]:
-        shares = self._load()
+        try:
+            shares = self._load()
+            self._n_workers = len(shares)
+            with self._cluster.reserve(list(shares)):
+                return (yield from self._train(shares))
+        finally:
+            self._cluster.cancel(self._futures)
+            self._futures = []
+
+    def _train(self, shares: dict[str, Future]) -> Generator[DoneRound, None, Trained]:
         workers = list(shares)
-        self._n_workers = len(workers)
-        tracker = self._on(workers[0], Tracker, len(workers))
-        args = self._cluster.results({workers[0]: self._on(workers[0], tracker_args, tracker)})
-        run = Run(
-            name=self._messages.run,
-            args=args[workers[0]],
-            timeout=self._cluster.timeout,
-            done=pack(self.checkpoint.rounds),
-            report_every=self._report_every,
-        )
+        run = self._meet(workers)
         tasks = {
             address: self._on(address, train, shares[address], self._model, rank, run)
             for rank, address in enumerate(workers)
         }
         try:
-            for _ in self._cluster.watch(tasks, self._patience):
-                yield from self._received()
+            for _ in self._cluster.watch(tasks, self._patience, self._messages.started):
+                yield from self.received()
             trained: Trained = self._cluster.result(tasks[workers[0]])
-            yield from self._received()
+            yield from self.received()
             return trained
         finally:  # workers stop after the round that they are in
-            self._cluster.client.cancel(list(tasks.values()))
+            self._cluster.cancel(tasks.values())
+
+    def _meet(self, workers: list[str]) -> Run:
+        """Let one of the workers tell the others where they find each other."""
+        first, timeout = workers[0], self._cluster.timeout
+        tracker = self._on(first, Tracker, len(workers), timeout)
+        args = self._cluster.results({first: self._on(first, tracker_args, tracker)})
+        return Run(
+            name=self._messages.start_attempt(),
+            args=args[first],
+            timeout=timeout,
+            done=pack(self.checkpoint.rounds),
+            n_resumed=self._n_resumed,
+            report_every=self._report_every,
+        )
 
     def _patience(self) -> float:
         """How long a worker may take to notice that another one is lost: some rounds."""
@@ -198,12 +215,15 @@ class ClusterRun:
         return min(self._cluster.timeout, max(PATIENCE, 3 * slowest))
 
     def _on(self, address: str, function: Any, *args: Any) -> Future:
-        return self._cluster.submit(address, function, *args)
+        future = self._cluster.submit(function, *args, address=address)
+        self._futures.append(future)
+        return future
 
     def _load(self) -> dict[str, Future]:
         """The rows of each worker, encoded."""
         placed = [each.place(self._cluster) for each in self._tables]
         workers = sorted(placed[0])
+        self._cluster.check_versions(workers)
         placed[1:] = [_move(places, workers) for places in placed[1:]]
         shares, counts = {}, {}
         for address in workers:
@@ -226,6 +246,7 @@ class ClusterRun:
             for kind in zip(*counts, strict=True)
         ]
         facts = {
+            "constraints": describe_constraints(self._model.constraints, table),
             "labels": describe_values(table.classes.tolist()),
             "groups": describe_values(table.group_values),
             "columns": describe_values(table.header.columns),
@@ -235,44 +256,98 @@ class ClusterRun:
             check_facts(self.checkpoint.facts, facts, self._resume_from)
         self.checkpoint = replace(self.checkpoint, facts={**self.checkpoint.facts, **facts})
 
-    def _received(self) -> Iterator[DoneRound]:
-        """The rounds that the workers have reported."""
-        for first, rounds in self._messages:
-            done = self.checkpoint.rounds
-            for one in rounds[max(0, len(done) - first) :] if first <= len(done) else []:
-                done.append(one)
-                yield one
+
+def describe_constraints(constraints: Any, table: Table) -> str:
+    """What is constrained, in words that another process finds for the same constraint.
+
+    The objects may be of any class, and their texts may hold addresses in memory.
+    """
+    constraint = find_constraint(constraints)
+    if not isinstance(constraint, Constraint):
+        return repr(constraint)
+    cells = Cells(
+        np.empty(0, dtype=np.intp),
+        table.group_values,
+        [str(value) for value in table.group_values],
+        table.classes,
+        table.positive_class,
+    )
+    facts: list[Any] = []
+    with suppress(ValueError):  # an own one may name no rates
+        facts.extend(constraint.requirements())
+    with suppress(ValueError):  # a ratio has no features
+        facts.extend(constraint.names(cells))
+        facts.extend(row.tolist() for row in constraint.features(cells))
+    return describe_values(facts)
 
 
 class Messages:
     """Reports of the workers about their rounds.
 
     All runs share a topic, because the scheduler keeps the last events of each topic forever.
+
+    Attributes
+    ----------
+    started : set of str
+        The workers that have started to train in this attempt.
+    slowest : float or None
+        The most seconds between two reports of this attempt.
     """
 
-    _queues: ClassVar[dict[str, queue.SimpleQueue[dict[str, Any]]]] = {}
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _open: ClassVar[dict[str, Messages]] = {}  # by the name of the attempt
+    _users: ClassVar[Counter[str]] = Counter()  # how many runs each client has
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.run = secrets.token_hex(8)
+        self._run, self._attempt = secrets.token_hex(8), 0
+        self._reset()
+
+    def _reset(self) -> None:
         self._queue: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.slowest: float | None = None  # seconds between two messages
+        self.started: set[str] = set()
+        self.slowest: float | None = None
+
+    @property
+    def _name(self) -> str:
+        return f"{self._run}-{self._attempt}"
 
     def __enter__(self) -> Messages:
-        self._queues[self.run] = self._queue
-        self._client.subscribe_topic(TOPIC, self._deliver)
+        with self._lock:
+            self._users[self._client.id] += 1
         return self
 
+    def start_attempt(self) -> str:
+        """The name of a new attempt; what is reported under earlier names is dropped."""
+        with self._lock:
+            self._open.pop(self._name, None)
+            self._attempt += 1
+            self._reset()
+            self._open[self._name] = self
+            with suppress(ClosedClientError):
+                # Once again, because a scheduler forgets the subscriptions of a lost connection.
+                self._client.subscribe_topic(TOPIC, self._deliver)
+            return self._name
+
     def __exit__(self, *error: object) -> None:
-        del self._queues[self.run]
-        if not self._queues:
-            self._client.unsubscribe_topic(TOPIC)
+        with self._lock:
+            self._open.pop(self._name, None)
+            self._users[self._client.id] -= 1
+            if not self._users[self._client.id]:
+                del self._users[self._client.id]
+                with suppress(ClosedClientError, ValueError):  # or it never subscribed
+                    self._client.unsubscribe_topic(TOPIC)
 
     @classmethod
     def _deliver(cls, event: tuple[float, dict[str, Any]]) -> None:
         message = event[1]
-        if message["run"] in cls._queues:
-            cls._queues[message["run"]].put(message)
+        messages = cls._open.get(message["run"])
+        if messages is None:
+            return
+        if "started" in message:
+            messages.started.add(message["started"])
+        else:
+            messages._queue.put(message)
 
     def __iter__(self) -> Iterator[tuple[int, list[DoneRound]]]:
         while not self._queue.empty():

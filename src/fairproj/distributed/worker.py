@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,11 +14,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from dask.distributed import get_worker
+from dask.sizeof import sizeof
 from joblib import effective_n_jobs
 from threadpoolctl import threadpool_limits
 
 from fairproj.boosting.record import Round
-from fairproj.boosting.replay import Progress, RunControl
+from fairproj.boosting.replay import OtherRoundError, Progress, RunControl
 from fairproj.data.blocks import Blocks
 from fairproj.data.checks import Groups, counted
 from fairproj.data.parts import Part, PartSummary, Reader, Table, describe, encode
@@ -55,6 +57,17 @@ class SourceParts:
 
     def __iter__(self) -> Iterator[Part]:
         yield from self.source.parts(self.numbers)
+
+
+def make_part(**content: Any) -> Part:
+    """A part of a Dask collection; workers that call this know its size, see below."""
+    return Part(**content)
+
+
+@sizeof.register(Part)  # type: ignore[untyped-decorator]
+def _part_size(part: Part) -> int:
+    """Dask decides by sizes where tasks run and what is written to disk."""
+    return sum(map(sizeof, vars(part).values()))
 
 
 def describe_parts(parts: Iterable[Part], reader: Reader) -> list[PartSummary]:
@@ -169,11 +182,15 @@ def count_rows(share: Share) -> list[list[int]]:
 class Tracker:
     """The place where the workers of a run find each other; it runs on one of them."""
 
-    def __init__(self, n_workers: int) -> None:
+    def __init__(self, n_workers: int, timeout: float) -> None:
         from xgboost.tracker import RabitTracker
 
-        host = urlsplit(get_worker().address).hostname
-        self._tracker = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")
+        self._tracker = RabitTracker(
+            n_workers=n_workers,
+            host_ip=urlsplit(get_worker().address).hostname,
+            sortby="task",
+            timeout=int(np.ceil(timeout)),
+        )
         self._tracker.start()
 
     def args(self) -> dict[str, Any]:
@@ -181,10 +198,15 @@ class Tracker:
         return args
 
     def __del__(self) -> None:
-        try:
-            self._tracker.free()
-        except (AttributeError, xgboost().core.XGBoostError):
-            pass  # it never started, or workers left without saying so
+        # It may wait for workers that left without saying so, and this may be the thread in which
+        # the worker sends its heartbeats.
+        with suppress(AttributeError, RuntimeError):  # it never started, or Python is ending
+            threading.Thread(target=_free, args=(self._tracker,), daemon=True).start()
+
+
+def _free(tracker: Any) -> None:
+    with suppress(xgboost().core.XGBoostError):
+        tracker.free()
 
 
 def tracker_args(tracker: Tracker) -> dict[str, Any]:
@@ -233,13 +255,15 @@ class Run:
     Attributes
     ----------
     name : str
-        The driver recognises messages by it.
+        The driver recognises messages by it; each attempt has its own.
     args : dict
         Of XGBoost's communicator.
     timeout : float
         Seconds that a worker waits for the others.
     done : bytes
         The rounds that are done, as `pack` makes it.
+    n_resumed : int
+        How many of these come from a checkpoint that the user gave.
     report_every : int
         Most rounds between two reports to the driver.
     """
@@ -248,6 +272,7 @@ class Run:
     args: dict[str, Any]
     timeout: float
     done: bytes
+    n_resumed: int
     report_every: int
 
 
@@ -270,6 +295,7 @@ def unpack(packed: bytes) -> list[DoneRound]:
 
 def train(share: Share, model: BoostedClassifier, rank: int, run: Run) -> Trained | None:
     """Fit a model together with the other workers."""
+    get_worker().log_event(TOPIC, {"run": run.name, "started": get_worker().address})
     if model.n_jobs is None:
         model.n_jobs = int(get_worker().state.nthreads)
     reduction = WorkerReduction()
@@ -279,6 +305,7 @@ def train(share: Share, model: BoostedClassifier, rank: int, run: Run) -> Traine
         threadpool_limits(effective_n_jobs(model.n_jobs), user_api="openmp"),
         collect_warnings() as messages,
         _communicator(rank, run),
+        _other_rounds_explained(run),
     ):
         _fit(model, share, reduction, reporter, unpack(run.done))
     return Trained(_fitted_attributes(model), messages) if rank == 0 else None
@@ -299,6 +326,23 @@ def _communicator(rank: int, run: Run) -> Iterator[None]:
     finally:
         with suppress(xgboost().core.XGBoostError):
             collective.finalize()
+
+
+@contextmanager
+def _other_rounds_explained(run: Run) -> Iterator[None]:
+    """Say why the rounds that are done come out otherwise when they are repeated."""
+    try:
+        yield
+    except OtherRoundError as error:
+        if error.number < run.n_resumed:
+            raise ValueError(
+                f"the checkpoint does not belong to these rows and parameters: {error}; train from "
+                "the start, without resume_from"
+            ) from None
+        raise ValueError(
+            "the rows are not the same as before, after a worker was lost and they were computed "
+            f"again: {error}; read them from files, or give the random numbers in them a seed"
+        ) from None
 
 
 def _fit(
@@ -354,9 +398,10 @@ class Reporter:
     def __call__(self, tree: Tree, record: Round) -> None:
         self._stop_if_cancelled()
         self._seen += 1
-        if not self._reports or self._seen <= self._n_done:
+        if not self._reports:
             return
-        self._waiting.append(DoneRound.of(tree, record.vote, record.log_loss))
+        if self._seen > self._n_done:  # otherwise the driver knows it
+            self._waiting.append(DoneRound.of(tree, record.vote, record.log_loss))
         late = time.monotonic() - self._sent > REPORT_EVERY
         if late or len(self._waiting) >= self._run.report_every:
             self._send()

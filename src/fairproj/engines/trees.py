@@ -16,7 +16,7 @@ from fairproj.engines.base import LearnerSettings
 # value of up to 6e-8 either way. A value this close to zero is a tie, and predicts class -1.
 LEAF_TIE = 1e-7
 ROWS_PER_THREAD = 10_000  # with fewer, threads wait for each other longer than they work
-EXPLAINED_PER_THREAD = 100  # a row takes about a hundred times as long to explain as to predict
+EXPLAINED_PER_THREAD = 100  # a row takes up to a hundred times as long to explain as to predict
 
 
 def leaf_to_h(value: Array, votes: str, max_step: float = math.inf) -> NDArray[Any]:

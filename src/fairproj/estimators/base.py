@@ -25,7 +25,7 @@ from fairproj.boosting.record import History, Round, StopReason
 from fairproj.boosting.replay import RunControl
 from fairproj.constraints import Constraint, find_constraint
 from fairproj.data import columns
-from fairproj.data.checks import listing
+from fairproj.data.checks import check_aligned, listing
 from fairproj.data.encoder import Encoding, FeatureEncoder
 from fairproj.data.sample import Sample, make_sample
 from fairproj.data.types import Array
@@ -159,6 +159,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from fairproj.estimators.sources import prepare_source
 
             return prepare_source(source, self, encoder)
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         X, sensitive_features, taken, kept = self._split_columns(X, sensitive_features)
         X = self._check_features(X, reset=reset)
         sample = make_sample(X, y, sensitive_features, sample_weight, pos_label=self.pos_label)

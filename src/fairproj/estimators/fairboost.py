@@ -35,7 +35,7 @@ from fairproj.boosting.requirements import (
 from fairproj.boosting.rows import ScoredRows
 from fairproj.boosting.signed_costs import SignedCosts
 from fairproj.data.cells import Cells
-from fairproj.data.checks import listing
+from fairproj.data.checks import check_aligned, listing
 from fairproj.data.sample import Sample, make_sample, match_groups, split_sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
@@ -596,6 +596,7 @@ class FairBoostClassifier(BoostedClassifier):
     def _validation_sample(self, training: Sample, validation: tuple[Any, ...]) -> Sample:
         X, y, groups, weight = validation
         try:
+            check_aligned(X=X, y=y, sensitive_features=groups, sample_weight=weight)
             X, groups, _, _ = self._split_columns(X, groups)
             X = self._check_features(X, reset=False)
             sample = make_sample(X, y, groups, weight, pos_label=self.pos_label).with_weight()

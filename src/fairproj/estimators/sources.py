@@ -90,5 +90,5 @@ def _small_codes(codes: NDArray[Any], n_values: int) -> NDArray[Any]:
 
 def _with_weight(rows: PartRows) -> ChosenRows:
     if rows.kept is None:
-        return ChosenRows(len(rows), len(rows))
-    return ChosenRows.of(rows.kept)
+        return ChosenRows(len(rows), len(rows), labels=rows.checksum)
+    return replace(ChosenRows.of(rows.kept), labels=rows.checksum)

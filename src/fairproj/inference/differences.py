@@ -199,11 +199,11 @@ class _Test:
         high = likely if self.refutes(likely) else 1.0
         low = -1.0 if self.refutes(self._seen) else self._seen
         precise = 1e-4 / math.sqrt(self._pair.n_a + self._pair.n_b)
-        found: float = optimize.brentq(self._excess, low, high, xtol=precise)
+        found: float = optimize.brentq(self.excess, low, high, xtol=precise)
         return min(found + 2 * precise, 1.0)
 
-    def _excess(self, difference: float) -> float:
-        """Of p(D) over the error allowed; nearly straight in D on this scale."""
+    def excess(self, difference: float) -> float:
+        """Of p(D) over the error allowed, in normal quantiles; nearly straight in D."""
         p_value = min(self.p_value(difference), 1 - TIE)
         return float(special.ndtri(p_value) - special.ndtri(self._error))
 

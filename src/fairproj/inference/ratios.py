@@ -40,3 +40,22 @@ def shortfall_range(low: Array, high: Array) -> tuple[float, float]:
     ratio = np.divide(high[:, None], low, out=np.ones((len(low), len(low))), where=low > 0)
     least, largest = 1 - ratio, 1 - low[:, None] / high
     return max(0.0, largest_over_pairs(least)), max(0.0, largest_over_pairs(largest))
+
+
+def ratio_intervals(
+    hits: Array, rows: Array, reference: int, confidence: float
+) -> tuple[Array, Array]:
+    """Intervals of each p divided by that of the reference, each wrong with at most 1 - confidence.
+
+    ``low = (lower limit of p) / (upper limit of the reference's p)``, and ``high`` the other way
+    round. Either end is wrong only if one of its two limits is, and with at most half of
+    1 - confidence; so each limit has the confidence sqrt((1 + confidence) / 2) (Sidak). ``high`` is
+    infinite where the reference's lower limit is 0. Both are 1 for the reference itself.
+    """
+    side = np.sqrt((1 + confidence) / 2)
+    low, high = 1 - upper_limit(rows - hits, rows, side), upper_limit(hits, rows, side)
+    infinite: Array = np.full(len(rows), np.inf)
+    highs = np.divide(high, low[reference], out=infinite, where=low[reference] > 0)
+    lows = np.asarray(low / high[reference])
+    lows[reference] = highs[reference] = 1.0
+    return lows, highs

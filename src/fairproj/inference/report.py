@@ -28,7 +28,7 @@ from fairproj.constraints import (
     find_statistic,
 )
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import MOST_GROUPS, check_groups, distinct_labels
+from fairproj.data.checks import MOST_GROUPS, check_aligned, check_groups, distinct_labels
 from fairproj.data.columns import split_sensitive_columns
 from fairproj.data.types import Array
 from fairproj.inference.differences import (
@@ -143,6 +143,7 @@ class FairnessReport:
         >>> report.rates.query("rate == 'true_positive_rate'")[["group", "n"]].values.tolist()
         [['female', 50], ['male', 125]]
         """
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features)
         sensitive_features = find_sensitive_features(estimator, X, sensitive_features)
         return cls.from_predictions(
             y,
@@ -377,6 +378,7 @@ class RowCounts:
 
     def add(self, y_true: Any, y_pred: Any, sensitive_features: Any) -> None:
         """Count some rows."""
+        check_aligned(y_true=y_true, y_pred=y_pred, sensitive_features=sensitive_features)
         labels, actual = distinct_labels(y_true)
         predictions, predicted = distinct_labels(y_pred)
         groups = check_groups(sensitive_features, len(actual), beside="y_true")
@@ -470,8 +472,8 @@ def predict_labels(estimator: Any, X: Any, sensitive_features: Any) -> Any:
 
     Group-specific thresholds need the groups; randomised classifiers draw with the seed 0.
     """
-    while hasattr(estimator, "best_estimator_"):  # a search's predict takes X only
-        estimator = estimator.best_estimator_
+    while (kept := _kept_model(estimator)) is not None:  # predict around it takes X only
+        estimator = kept
     offered = {"sensitive_features": sensitive_features, "random_state": 0}
     taken = _predict_parameters(estimator)
     arguments = {name: value for name, value in offered.items() if name in taken}
@@ -488,12 +490,19 @@ def _predict_parameters(estimator: Any) -> Collection[str]:
 def innermost(model: Any) -> Any:
     """The classifier inside searches and pipelines, which knows the positive label."""
     while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
+        if (kept := _kept_model(model)) is not None:
+            model = kept
         elif isinstance(model, Pipeline):
             model = model.steps[-1][1]
         else:
             return model
+
+
+def _kept_model(model: Any) -> Any:
+    """What a search or a `ConfirmedClassifier` has fitted; None for other models."""
+    if hasattr(model, "best_estimator_"):
+        return model.best_estimator_
+    return model.estimator_ if hasattr(model, "confirmed_") else None
 
 
 def positive_label(estimator: Any) -> Any:

@@ -10,8 +10,9 @@ import pandas as pd
 import pyarrow as pa
 
 from fairproj.data.checks import Groups, check_groups, in_order
+from fairproj.data.ranges import Cuts, cut_ranges
 from fairproj.data.types import Codes
-from fairproj.io.table_types import expand
+from fairproj.io.table_types import NUMBERS, expand, kind_of
 from fairproj.io.tables import DataFileError
 
 
@@ -28,6 +29,8 @@ class CellCoder:
         The sensitive columns, with all combinations of values that occur.
     name : str
         What to call the data in messages.
+    ranges : mapping of str to sequence of float, optional
+        Where sensitive columns of numbers are cut; ``table`` has the names of the ranges.
 
     Attributes
     ----------
@@ -37,8 +40,16 @@ class CellCoder:
         The groups of the rows of ``table``.
     """
 
-    def __init__(self, label: str, labels: list[Any], table: pd.DataFrame, name: str) -> None:
+    def __init__(
+        self,
+        label: str,
+        labels: list[Any],
+        table: pd.DataFrame,
+        name: str,
+        ranges: Mapping[str, Cuts] | None = None,
+    ) -> None:
         self.labels = in_order(labels)
+        self._ranges = dict(ranges or {})
         self.groups: Groups = check_groups(table, len(table), beside="y_true")
         self._label, self._name = label, name
         self._label_codes = _positions(self.labels)
@@ -88,6 +99,8 @@ class CellCoder:
 
     def _column(self, chunk: pa.Table, name: str, codes: Mapping[Any, int]) -> Codes:
         column = expand(chunk.column(name))
+        if name in self._ranges and kind_of(column.type) in NUMBERS:  # else it is cut already
+            column = cut_column(column, self._ranges[name])
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         try:
@@ -103,6 +116,12 @@ class CellCoder:
 
     def _changed(self) -> DataFileError:
         return DataFileError(f"{self._name} was changed while it was read; run the command again")
+
+
+def cut_column(column: Any, cuts: Cuts) -> Any:
+    """The names of the ranges of numbers; missing ones stay missing."""
+    numbers = column.cast(pa.float64()).to_numpy()
+    return pa.chunked_array([pa.array(cut_ranges(numbers, cuts))])
 
 
 def _positions(values: Sequence[Any]) -> dict[Any, int]:

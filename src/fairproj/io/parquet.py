@@ -6,10 +6,12 @@ import copy
 import glob
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 try:
     import pyarrow as pa
@@ -21,6 +23,7 @@ from pyarrow import parquet
 
 from fairproj.data.checks import listing
 from fairproj.data.parts import Part
+from fairproj.data.ranges import Cuts, cut_columns
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import apply_types, to_frame
 from fairproj.io.tables import (
@@ -46,7 +49,9 @@ class ParquetPath:
     def open(self) -> Any:
         with translate_errors(Path(self.path)):
             file = self.path if self.filesystem is None else self.filesystem.open(self.path, "rb")
-            return parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+            return parquet.ParquetFile(
+                file, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+            )
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,8 @@ class ParquetSource:
         The column with the weights.
     features : sequence of str, optional
         By default all other columns, without the index of a pandas frame.
+    ranges : mapping of str to sequence of float, optional
+        Where columns of numbers among ``sensitive`` are cut into ranges.
 
     Attributes
     ----------
@@ -94,7 +101,9 @@ class ParquetSource:
         sensitive: Sequence[str] = (),
         weight: str | None = None,
         features: Sequence[str] | None = None,
+        ranges: Mapping[str, Cuts] | None = None,
     ) -> None:
+        self._ranges = dict(ranges or {})
         self._label, self._sensitive, self._weight = label, list(sensitive), weight
         self._check_roles()
         self._runs: list[_Run] = []
@@ -115,11 +124,10 @@ class ParquetSource:
         wanted = set(range(self.n_parts or 0) if numbers is None else numbers)
         columns = [*dict.fromkeys([*self.features_, *self._roles])]
         for number, path, table in prefetch(self._tables(wanted, columns)):
-            groups = table.select(self._sensitive).to_pandas() if self._sensitive else None
             yield Part(
                 to_frame(table, self.features_),
                 self._column(table, self._label),
-                groups,
+                self._groups(table),
                 self._column(table, self._weight),
                 _part_name(number, path),
             )
@@ -142,8 +150,13 @@ class ParquetSource:
         """One part."""
         return next(self.parts([number]))
 
+    def _groups(self, table: pa.Table) -> Any:
+        if not self._sensitive:
+            return None
+        return cut_columns(_to_pandas(table, self._sensitive), self._ranges)
+
     def _column(self, table: pa.Table, name: str | None) -> Any:
-        return None if name is None else table.select([name]).to_pandas()[name]
+        return None if name is None else _to_pandas(table, [name])[name]
 
     def _tables(
         self, wanted: set[int], columns: list[str]
@@ -195,6 +208,12 @@ class ParquetSource:
             lengths = [min(CHUNK_ROWS, n_rows - start) for start in range(0, n_rows, CHUNK_ROWS)]
             self._runs.append(_Run(path, row_groups, lengths, self.n_parts or 0))
             self.n_parts = (self.n_parts or 0) + len(lengths)
+
+
+def _to_pandas(table: pa.Table, names: list[str]) -> pd.DataFrame:
+    """Some columns, also those that pandas wrote as an index."""
+    frame: pd.DataFrame = table.select(names).replace_schema_metadata().to_pandas()
+    return frame
 
 
 def _part_name(number: int, path: ParquetPath) -> str:

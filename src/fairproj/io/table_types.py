@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute
 from pyarrow import csv as arrow_csv
 
-_SPELLED_AS_TEXT = ("whole number", "number", "boolean", "empty")
+NUMBERS = ("whole number", "number")
+_SPELLED_AS_TEXT = (*NUMBERS, "boolean", "empty")
 USABLE = (*_SPELLED_AS_TEXT, "text")  # kinds of columns that trees can use
 _NULL_SPELLINGS = arrow_csv.ConvertOptions().null_values
 _KINDS = (

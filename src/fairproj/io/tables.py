@@ -15,8 +15,11 @@ import hashlib
 import io
 import lzma
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +30,8 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from fairproj.data.checks import listing
+from fairproj.data.user_warning import warn_user
+from fairproj.io.number_texts import NumberTexts, Spelling, Traits, find_traits, read_commas
 from fairproj.io.table_types import (
     ColumnTypes,
     apply_types,
@@ -39,14 +44,24 @@ CHUNK_ROWS = 131_072
 _CSV_BLOCK = 4 << 20  # bytes; pyarrow reads several blocks ahead
 _HEAD = 1 << 20  # bytes of a CSV file in which its first line is looked for
 _PARQUET_BUFFER = 1 << 20
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz"}
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz", ".zip": "zip"}
 _KINDS = dict.fromkeys((".csv", ".tsv", ".txt"), "csv")
 _KINDS |= dict.fromkeys((".parquet", ".pq"), "parquet")
 _KINDS |= dict.fromkeys((".feather", ".arrow", ".ipc"), "arrow")
 _DELIMITERS = ",;\t|"
-_WANTED = "a .csv, .tsv, .parquet, .feather or .arrow file (.csv also with .gz, .bz2, .xz or .zst)"
-# What pyarrow, the csv module and lzma raise for damaged files and full disks.
-FILE_ERRORS = (OSError, EOFError, lzma.LZMAError, csv.Error, pa.ArrowException)
+_WANTED = (
+    "a .csv, .tsv, .parquet, .feather or .arrow file (.csv also with .gz, .bz2, .xz, .zst or .zip)"
+)
+# What pyarrow, the csv module and decompressors raise for damaged files and full disks.
+FILE_ERRORS = (
+    OSError,
+    EOFError,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    zlib.error,
+    csv.Error,
+    pa.ArrowException,
+)
 
 
 class DataFileError(ValueError):
@@ -73,28 +88,123 @@ class DataFile:
         return cls(path, kind, compression)
 
     def read(self, types: ColumnTypes | None = None) -> pa.Table:
-        """Read all rows; types that are not given are inferred from all rows."""
+        """Read all rows; types that are not given are inferred from all rows.
+
+        Columns of a CSV file with decimal commas are read as numbers.
+        """
+        return self.read_spelled(types)[0]
+
+    def read_spelled(self, types: ColumnTypes | None = None) -> tuple[pa.Table, NumberTexts]:
+        """The same, and the text columns of a CSV file that hold numbers."""
         types = types or {}
+        spelled = NumberTexts({})
         self.column_names()
         with translate_errors(self.path):
             if self.kind == "parquet":
-                table = parquet.ParquetFile(self.path).read()
+                table = parquet.ParquetFile(self.path, page_checksum_verification=True).read()
             elif self.kind == "arrow":
                 table = self._open_arrow().read_all()
             else:
-                with self._open_csv() as stream:
-                    table = arrow_csv.read_csv(stream, **self._csv_options(types))
-                table = mark_missing(table, types)
+                table, spelled = self._read_csv(types)
             if not table.num_rows:
                 raise DataFileError(f"{self.path} has column names but no rows")
-            return apply_types(table, types)
+            return apply_types(table, types), spelled
 
-    def read_frame(self, types: ColumnTypes | None = None) -> tuple[pd.DataFrame, dict[str, str]]:
-        """Read all rows as a data frame, with the kind of each column."""
-        table = self.read(types)
+    def _read_csv(self, types: ColumnTypes) -> tuple[pa.Table, NumberTexts]:
+        commas = self._commas(types)
+        with self._open_csv() as stream:
+            table = arrow_csv.read_csv(stream, **self._csv_options(_as_text(types, commas)))
+        table = read_commas(mark_missing(table, types), commas)
+        traits = find_traits((name, table.column(name)) for name in _inferred(table, types))
+        spelled = NumberTexts.of_traits(traits | self._grouped_points(table, types, traits))
+        return read_commas(table, spelled.commas), spelled
+
+    def _grouped_points(
+        self, table: pa.Table, types: ColumnTypes, traits: Mapping[str, Traits]
+    ) -> dict[str, Traits]:
+        """Columns such as 1.234, 12.500 in a file with decimal commas: they were read as numbers.
+
+        The text of the file tells.
+        """
+        if not NumberTexts.of_traits(traits).commas:
+            return {}
+        numbers = [
+            name
+            for name in _inferred(table, types)
+            if pa.types.is_floating(table.schema.field(name).type)
+        ]
+        texts = dict.fromkeys(numbers, pa.string())
+        with self._open_csv() as stream:
+            again = arrow_csv.read_csv(stream, **self._csv_options(texts, numbers))
+        columns = mark_missing(again, {})
+        return find_traits((name, columns.column(name)) for name in numbers)
+
+    def _commas(self, types: ColumnTypes) -> list[str]:
+        """The columns to be read as numbers in which the beginning of the file has commas."""
+        numbers = [name for name, one in types.items() if one == pa.float64()]
+        names = [name for name in self.column_names() if name in numbers]
+        if self.kind != "csv" or not names:
+            return []
+        traits = self._head_traits(names)
+        spelled = NumberTexts.of_traits(traits)
+        if any(one is Spelling.ambiguous for one, _ in spelled.found.values()):
+            spelled = NumberTexts.of_traits(self._all_traits(traits))
+        for problem in spelled.problems().values():
+            raise DataFileError(f"{self.path}: {problem}")
+        self._say(spelled)
+        return spelled.commas
+
+    def _head_traits(self, names: list[str]) -> dict[str, Traits]:
+        """Those of the first rows."""
+        with self._open_csv() as stream:
+            head = stream.read(_HEAD)
+        if len(head) == _HEAD:  # the last line may be cut
+            head = head[: head.rfind(b"\n") + 1] or head
+        options = self._csv_options(dict.fromkeys(names, pa.string()), names)
+        try:
+            table = arrow_csv.read_csv(pa.BufferReader(head), **options)
+        except pa.ArrowException:
+            return {}  # a quoted text is cut, or the file is damaged: reading it tells
+        table = mark_missing(table, {})
+        return find_traits((name, table.column(name)) for name in names)
+
+    def _all_traits(self, traits: Mapping[str, Traits]) -> dict[str, Traits]:
+        """Those of all rows, of columns that have commas at the beginning of the file."""
+        found = dict(traits)
+        types = dict.fromkeys(found, pa.string())
+        with self._open_csv() as stream:
+            for batch in arrow_csv.open_csv(stream, **self._csv_options(types, list(found))):
+                for name in found:
+                    column = mark_missing(pa.Table.from_batches([batch]), {}).column(name)
+                    found[name] = found[name].add(column.combine_chunks().drop_null())
+        return found
+
+    def _say(self, spelled: NumberTexts) -> None:
+        if note := spelled.note():
+            warn_user(f"{self.path}: {note}")
+
+    def read_frame(
+        self, types: ColumnTypes | None = None, unused: Sequence[str] = ()
+    ) -> tuple[pd.DataFrame, dict[str, str]]:
+        """Read all rows as a data frame, with the kind of each column.
+
+        Numbers with separators of thousands are refused, but for ``unused`` columns.
+        """
+        frame, kinds, spelled = self.read_spelled_frame(types)
+        for name, problem in spelled.problems().items():
+            if name not in unused:
+                raise DataFileError(f"{self.path}: {problem}, or leave it out with --drop")
+        self._say(spelled)
+        return frame, kinds
+
+    def read_spelled_frame(
+        self, types: ColumnTypes | None = None
+    ) -> tuple[pd.DataFrame, dict[str, str], NumberTexts]:
+        """The same, and the text columns of a CSV file that hold numbers; none is refused."""
+        table, spelled = self.read_spelled(types)
         with translate_errors(self.path):
             # Metadata that pandas wrote is not needed, and may be damaged.
-            return table.replace_schema_metadata().to_pandas(), column_kinds(table)
+            return table.replace_schema_metadata().to_pandas(), column_kinds(table), spelled
 
     def chunks(
         self, columns: Sequence[str], types: ColumnTypes, text_columns: Sequence[str] = ()
@@ -115,16 +225,23 @@ class DataFile:
     def _batches(self, columns: list[str], types: ColumnTypes) -> Iterator[Any]:
         if self.kind == "parquet":
             # Without a buffer, a column of a row group would be read at once.
-            file = parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_PARQUET_BUFFER)
+            file = parquet.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                buffer_size=_PARQUET_BUFFER,
+                page_checksum_verification=True,
+            )
             for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
                 yield batch.select(columns)
         elif self.kind == "arrow":
             for batch in _arrow_batches(self._open_arrow(columns)):
                 yield batch.select(columns)
         else:
+            commas = self._commas({name: types[name] for name in columns if name in types})
+            options = self._csv_options(_as_text(types, commas), columns)
             with self._open_csv() as stream:
-                for batch in arrow_csv.open_csv(stream, **self._csv_options(types, columns)):
-                    yield mark_missing(batch, types)
+                for batch in arrow_csv.open_csv(stream, **options):
+                    yield read_commas(mark_missing(batch, types), commas)
 
     def _open_arrow(self, columns: Sequence[str] | None = None) -> Any:
         """Open an Arrow file in the file format or the stream format, to read some columns."""
@@ -149,7 +266,7 @@ class DataFile:
                 names = list(self._open_arrow().schema.names)
             else:
                 names = self._header()[1]
-        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DataFileError(
                 f"{self.path} has several columns called {listing(repeated)}; rename some"
@@ -173,7 +290,10 @@ class DataFile:
         first_lines = {}
         for delimiter in _DELIMITERS:
             lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-            first_lines[delimiter] = next(filter(None, lines))  # pyarrow skips empty lines too
+            with suppress(csv.Error):  # a long line that has no such delimiter
+                first_lines[delimiter] = next(filter(None, lines))  # pyarrow skips empty ones too
+        if not first_lines:
+            raise DataFileError(f"{self.path} has no line of column names; give one")
         return max(first_lines.items(), key=lambda line: len(line[1]))
 
     def _csv_options(
@@ -193,7 +313,27 @@ class DataFile:
         """Open a CSV file for reading bytes, decompressed."""
         if self.compression == "xz":  # not among the codecs of pyarrow
             return lzma.open(self.path)
+        if self.compression == "zip":
+            return self._open_zip()
         return pa.input_stream(str(self.path), compression=self.compression)
+
+    def _open_zip(self) -> Any:
+        """Open the one table in a ZIP archive; what macOS adds to archives is passed over."""
+        with zipfile.ZipFile(self.path) as archive:
+            members = [
+                member
+                for member in archive.infolist()
+                if not member.is_dir() and not member.filename.startswith("__MACOSX/")
+            ]
+            names = [member.filename for member in members]
+            if len(members) != 1 or _KINDS.get(Path(names[0]).suffix.lower()) != "csv":
+                raise DataFileError(
+                    f"{self.path} holds {listing(names) or 'no file'}, and an archive with one "
+                    ".csv file is wanted; unpack it and name a file"
+                )
+            if members[0].flag_bits & 1:
+                raise DataFileError(f"{self.path} has a password; unpack it and name the file")
+            return archive.open(members[0])
 
     def _check_exists(self) -> None:
         if self.path.is_file():
@@ -259,6 +399,16 @@ class DataFiles:
         return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
+def _as_text(types: ColumnTypes, names: Sequence[str]) -> ColumnTypes:
+    """The types, with text for some columns."""
+    return {**types, **dict.fromkeys(names, pa.string())}
+
+
+def _inferred(table: pa.Table, types: ColumnTypes) -> list[str]:
+    """The columns of a table whose types were not given."""
+    return [name for name in table.column_names if name not in types]
+
+
 def is_pattern(path: str | Path) -> bool:
     """Whether a path names several files: a folder, or a pattern such as ``data/*.parquet``."""
     return Path(path).is_dir() or (glob.has_magic(str(path)) and not Path(path).exists())
@@ -274,6 +424,8 @@ def _expand(path: Path) -> list[Path]:
     else:
         names = [name for name in glob.glob(str(path), recursive=True) if Path(name).is_file()]
     found = [Path(name) for name in sorted(names, key=natural_order) if is_data_path(Path(name))]
+    if any(each.suffix.lower() != ".txt" for each in found):  # notes beside the data
+        found = [each for each in found if each.suffix.lower() != ".txt"]
     if not found:
         raise DataFileError(f"{path} names no data file; give {_WANTED}")
     return found

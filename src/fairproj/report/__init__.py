@@ -11,15 +11,20 @@ import os
 from pathlib import Path
 
 from fairproj.io.atomic import write_text
+from fairproj.report._alternatives import alternatives_content, alternatives_markdown
 from fairproj.report._content import Content
 from fairproj.report._frontier import METHODS, frontier_content, search_content
+from fairproj.report._importance import MOST_EXPLAINED, can_explain, importance_content
 from fairproj.report._markdown import markdown, model_card
 from fairproj.report._page import html
-from fairproj.report._price import measure_on_rows, price_content
+from fairproj.report._price import Comparison, measure_on_rows, price_content
+from fairproj.report._sample import GroupSample, RowSample
+from fairproj.report._scores import ScoreCounts, ScoredRows
+from fairproj.report._source import Source
 from fairproj.report._summary import (
-    ScoredRows,
-    Source,
+    Evidence,
     add_estimator,
+    decision_threshold,
     sampled_words,
     summarize_counts,
     summarize_estimator,
@@ -29,13 +34,23 @@ from fairproj.report._words import certificate_words, how_intervals_hold, interv
 
 __all__ = [
     "METHODS",
+    "MOST_EXPLAINED",
+    "Comparison",
+    "Evidence",
+    "GroupSample",
+    "RowSample",
+    "ScoreCounts",
     "ScoredRows",
     "Source",
     "add_estimator",
+    "alternatives_content",
+    "can_explain",
     "certificate_words",
+    "decision_threshold",
     "frontier_content",
     "how_intervals_hold",
     "html",
+    "importance_content",
     "interval_name",
     "markdown",
     "measure_on_rows",
@@ -49,7 +64,7 @@ __all__ = [
     "write_report",
 ]
 
-_RENDERERS = {".html": html, ".htm": html, ".md": markdown}
+_MARKDOWN = {"fairproj report": markdown, "fairproj alternatives": alternatives_markdown}
 
 
 def write_report(content: Content, path: str | os.PathLike[str]) -> None:
@@ -57,7 +72,9 @@ def write_report(content: Content, path: str | os.PathLike[str]) -> None:
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
         write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
-    elif suffix in _RENDERERS:
-        write_text(path, _RENDERERS[suffix](content))
+    elif suffix in (".html", ".htm"):
+        write_text(path, html(content))
+    elif suffix == ".md":
+        write_text(path, _MARKDOWN[content["format"]](content))
     else:
         raise ValueError(f"{path} has a name of unknown kind; name a .html, .md or .json file")

@@ -10,6 +10,11 @@ from typing import Any
 
 ROW, HIGH_ROW = 38, 46  # pixels: two lines of a group's name, three of a gap's
 MOST_ROWS = 20  # of a chart; the table has them all
+MOST_PLOTS = 6  # of groups that have a chart each
+MOST_COLUMNS = 8  # of groups that have a column each
+MOST_FEATURES = 12  # of a chart
+MOST_MARKS = 6  # of groups in the chart of the features
+BAR_ROW = 30
 MOST_ROUNDS = 1000  # of a line; more cannot be distinguished
 DASHES = ("none", "8 3", "2 3", "10 3 2 3", "5 5")
 MARKERS = (
@@ -154,9 +159,119 @@ def panel(content: dict[str, Any], rounds: int, kept: int) -> dict[str, Any]:
     return _lines(content, x, range(1, rounds + 1), kept if kept < rounds else None)
 
 
-def threshold_panel(content: dict[str, Any], places: Sequence[float], in_use: float | None) -> Any:
-    """One chart by threshold."""
-    return _lines(content, axis([0.0, 1.0], 5), places, in_use)
+def threshold_panels(content: dict[str, Any], target: dict[str, Any]) -> list[dict[str, Any]]:
+    """Charts by threshold: the gap, and accuracy and selection rate."""
+    limit = target["max_gap"]
+    levels = [] if limit is None else [{"name": "largest gap allowed,", "value": limit}]
+    shares = [("accuracy", "accuracy"), ("selection rate", "selection_rate")]
+    panels = [
+        _panel("Gap by threshold", target["name"], [("gap", content["gap"])], levels),
+        _panel(
+            "Accuracy and selection rate by threshold",
+            "share of the rows",
+            [(name, content[key]) for name, key in shares],
+        ),
+    ]
+    x = axis([0.0, 1.0], 5)
+    return [_lines(panel, x, content["threshold"], content["in_use"]) for panel in panels]
+
+
+def _panel(
+    title: str, label: str, lines: Sequence[tuple[str, Any]], levels: Sequence[Any] = ()
+) -> dict[str, Any]:
+    named = [{"name": name, "values": values} for name, values in lines]
+    return {"title": title, "axis": label, "levels": list(levels), "lines": named}
+
+
+def first_reading(content: dict[str, Any]) -> int:
+    """The threshold to begin with: the one in use, or a half."""
+    start = 0.5 if content["in_use"] is None else content["in_use"]
+    places = content["threshold"]
+    return min(range(len(places)), key=lambda i: abs(places[i] - start))
+
+
+def readings(content: dict[str, Any]) -> list[int]:
+    """The thresholds of the table: every twentieth part of 1, and the one in use."""
+    places = content["threshold"]
+    wanted = [i for i, place in enumerate(places) if abs(20 * place - round(20 * place)) < 1e-9]
+    in_use = [] if content["in_use"] is None else [first_reading(content)]
+    return sorted({*wanted, *in_use})
+
+
+def rates_at(content: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """The rates of each group at a threshold, and their largest difference."""
+    counts = [[*g["size"], *(label[index] for label in g["predicted"])] for g in content["groups"]]
+    rows = []
+    for rate in content["rates"]:
+        values = [_share(rate, counted) for counted in counts]
+        known = _known(values)
+        difference = max(known) - min(known) if len(known) > 1 else None
+        rows.append({"name": rate["name"], "values": values, "difference": difference})
+    return rows
+
+
+def _share(rate: dict[str, Any], counts: Sequence[float]) -> float | None:
+    hits, rows = (
+        sum(c * n for c, n in zip(rate[part], counts, strict=True)) for part in ("hits", "rows")
+    )
+    return hits / rows if rows else None
+
+
+def calibration(group: dict[str, Any]) -> list[dict[str, Any]]:
+    """Dots and lines of the bins of a group, in percent."""
+    unit = Axis(0.0, 1.0, (), 1)
+    return [
+        {
+            **one,
+            "x": unit.at(one["probability"]),
+            "y": _from_top(unit, one["observed"]),
+            "ends": [_from_top(unit, one[end]) for end in ("low", "high")],
+        }
+        for one in group["bins"]
+    ]
+
+
+UNIT = axis([0.0, 1.0], 5)
+
+
+def distribution(content: dict[str, Any]) -> dict[str, Any]:
+    """Bars of each group: of the rows with a label, the share in each bin; both side by side."""
+    shares = [[_shares(group[name]) for name in _BY_LABEL] for group in content["groups"]]
+    y = axis([0.0, *(share for group in shares for label in group for share in label)], 4)
+    width = 50 / (len(content["edges"]) - 1)
+    bars = [
+        [
+            {"style": style, "x": (2 * i + style) * width, "width": width, "height": y.at(share)}
+            for style, label in enumerate(group)
+            for i, share in enumerate(label)
+            if share
+        ]
+        for group in shares
+    ]
+    return {"y": y, "bars": bars}
+
+
+_BY_LABEL = ("negatives", "positives")
+
+
+def _shares(rows: Sequence[int]) -> list[float]:
+    total = sum(rows)
+    return [n / total if total else 0.0 for n in rows]
+
+
+def importance(features: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Bars of the overall means, and marks of those of the first groups."""
+    largest = [max([f["overall"], *f["groups"][:MOST_MARKS]]) for f in features]
+    x = axis([0.0, *largest], 4)
+    rows = [
+        {
+            "y": BAR_ROW * i + BAR_ROW / 2,
+            "bar": x.at(feature["overall"]),
+            "marks": [x.at(value) for value in feature["groups"][:MOST_MARKS]],
+        }
+        for i, feature in enumerate(features)
+    ]
+    return {"x": x, "rows": rows, "height": BAR_ROW * len(rows)}
 
 
 def _lines(
@@ -200,3 +315,30 @@ def _place(scale: Axis, value: float | None) -> float | None:
 
 def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
+
+
+def alternatives(content: dict[str, Any]) -> dict[str, Any]:
+    """The models of a search by score and gap, and the score that a candidate needed."""
+    series = list(dict.fromkeys(point["series"] for point in content["points"]))
+    points = [
+        {**point, "index": i, "style": series.index(point["series"])}
+        for i, point in enumerate(content["points"])
+        if point["gap"] is not None and point["score"] is not None
+    ]
+    x = axis([0.0, *(point["gap"] for point in points)], 5)
+    y = axis([content["least_score"], *(point["score"] for point in points)], 5)
+    marks = [_mark(point, points, x, y) for point in points]
+    return {
+        "series": series,
+        "x": x,
+        "y": y,
+        "least": _from_top(y, content["least_score"]),
+        # Painted last, so on top: those that count, then the plain and the chosen one.
+        "marks": sorted(marks, key=lambda mark: (mark["chosen"], mark["plain"], mark["counts"])),
+    }
+
+
+def ratio_axis(rows: Sequence[dict[str, Any]]) -> Axis:
+    """For ratios to a reference, from 0; what lies far beyond 2 is drawn at the end."""
+    ends = _known(row[f"adverse_impact_ratio{end}"] for row in rows for end in ("", "_high"))
+    return axis([0.0, 1.0, *(min(end, 2.0) for end in ends)], 5)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fairproj.boosting.record import History
 from fairproj.data.types import Array
-from fairproj.metrics import gap_curve
 from fairproj.report._content import Content, finite
 from fairproj.report._words import SIGNED_COSTS
 
@@ -103,32 +100,5 @@ def _panel(title: str, axis: str, lines: dict[str, Array]) -> Content:
         "levels": [],
         "lines": [
             {"name": name, "values": finite(values.tolist())} for name, values in lines.items()
-        ],
-    }
-
-
-def threshold_curve(
-    y: Any, probability: Any, groups: Any, positive: Any, target: Content, in_use: float | None
-) -> Content:
-    """Gap, accuracy and selection rate by threshold, as panels."""
-    curve = gap_curve(
-        y,
-        probability,
-        sensitive_features=groups,
-        statistic=target["metric"],
-        pos_label=positive,
-        thresholds=np.linspace(0, 1, 201)[1:-1],
-    )
-    gap, accuracy, selected = (
-        curve[name].to_numpy(float) for name in ("gap", "accuracy", "selection_rate")
-    )
-    rates = {"accuracy": accuracy, "selection rate": selected}
-    levels = [] if target["max_gap"] is None else [{"name": "target", "value": target["max_gap"]}]
-    return {
-        "in_use": in_use,
-        "threshold": curve["threshold"].tolist(),
-        "panels": [
-            {**_panel("Gap by threshold", target["name"], {"gap": gap}), "levels": levels},
-            _panel("Accuracy and selection rate by threshold", "share of the rows", rates),
         ],
     }

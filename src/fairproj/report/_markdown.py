@@ -3,65 +3,80 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fairproj.data.checks import counted
+from fairproj.report import _charts
 from fairproj.report._content import Content
 from fairproj.report._words import interval_name
 
 
 def markdown(content: Content) -> str:
-    """The whole report, tables and sentences."""
+    """The whole report, tables and sentences, in the order of the page."""
     parts = [
         f"# {_escape(content['title'])}",
         f"{content['created']}. Verdict: **{content['verdict']}**.",
-        *_section("Summary", map(_escape, content["summary"])),
+        *_section("What is decided, and about whom", [_table(["", ""], content["subject"])]),
+        *_section("Verdict", map(_escape, content["summary"])),
+        *_measured(content),
+        *_optional("Other settings", content["frontier"], _frontier),
+        *_section("What was not looked at", [_list(content["not_looked_at"])]),
+        *_section("Caveats", [_list(content["caveats"])]),
         *_section("What was asked", [_table(["", ""], content["asked"])]),
-        *_section("Data and groups", _data(content["data"])),
-        *_section("Rates by group", [_intervals(content), _rates(content)]),
-        *_section("Gaps", [_gaps(content)]),
-        *_section("Scores", [_scores(content)]),
+        *_optional("Certificate of the training run", content["certificate"], _certificate),
+        *_section("Reproduce", _reproduce(content["reproduce"])),
     ]
-    if content["price"]:
-        parts += _section("What fairness cost", _price(content["price"]))
-    if content["frontier"]:
-        parts += _section("Frontier", _frontier(content["frontier"]))
-    if content["certificate"]:
-        parts += _section("Certificate", _certificate(content["certificate"]))
-    parts += _section("Caveats", [_list(content["caveats"])])
-    parts += _section("Reproduce", _reproduce(content["reproduce"]))
     return "\n\n".join(parts) + "\n"
+
+
+def _measured(content: Content) -> list[str]:
+    """What was measured on the rows, which a report and a model card share."""
+    return [
+        *_optional("The plain model beside it", content["price"], _price),
+        *_section("Data and groups", [*_data(content["data"]), _scores(content)]),
+        *_section("Rates by group", [_intervals(content), _rates(content)]),
+        *_section(
+            "Gaps between groups",
+            [_escape(content["selection_ratio"]["sentence"]), _gaps(content)],
+        ),
+        *_optional("Other thresholds", content["thresholds"], _thresholds),
+        *_optional("Calibration by group", content["calibration"], _calibration),
+        *_optional("Probabilities by group", content["distribution"], _distribution),
+        *_optional("What the decisions rest on", content["importance"], _importance),
+        *_optional("Proxies and other findings", content["proxies"], _proxies),
+    ]
 
 
 def model_card(content: Content) -> str:
     """A card to go with the model; what only its owner knows is left to fill in."""
     ask = "*To be filled in by the owner of the model.*"
+    name = content["title"].removeprefix("Fairness report: ")
+    looked_at = f"The {content['target']['name']} was looked at."
     parts = [
-        f"# Model card: {_escape(content['data']['name'])}",
-        *_section("Model", [_table(["", ""], content["asked"])]),
+        f"# Model card: {_escape(name)}",
+        *_section("Model", [_table(["", ""], [*content["subject"], *content["asked"]])]),
         *_section("Intended use", [ask]),
         *_section("Out of scope", [ask]),
-        *_section(
-            "Groups and metrics",
-            [
-                f"The {content['target']['name']} was looked at, and these groups were compared:",
-                *_data(content["data"]),
-            ],
-        ),
-        *_section(
-            "Evaluation", [*map(_escape, content["summary"]), _scores(content), _gaps(content)]
-        ),
-        *_section("Rates by group", [_intervals(content), _rates(content)]),
+        *_section("Evaluation", [_escape(looked_at), *map(_escape, content["summary"])]),
+        *_measured(content),
     ]
-    if content["price"]:
-        parts += _section("What fairness cost", _price(content["price"]))
     if content["certificate"]:
         parts += _section("Training", map(_escape, content["certificate"]["words"]))
-    parts += _section("Ethical considerations", [ask])
-    parts += _section("Caveats", [_list(content["caveats"])])
-    parts += _section("Reproduce", _reproduce(content["reproduce"]))
+    parts += [
+        *_section("Ethical considerations", [ask]),
+        *_section("What was not looked at", [_list(content["not_looked_at"])]),
+        *_section("Caveats", [_list(content["caveats"])]),
+        *_section("Reproduce", _reproduce(content["reproduce"])),
+    ]
     return "\n\n".join(parts) + "\n"
+
+
+def _optional(
+    title: str, part: Content | None, render: Callable[[Content], list[str]]
+) -> list[str]:
+    """A section of a part that a report may lack."""
+    return [] if part is None else _section(title, render(part))
 
 
 def _section(title: str, parts: Iterable[str]) -> list[str]:
@@ -143,7 +158,90 @@ def _price(price: Content) -> list[str]:
         for row in price["scores"]
     ]
     table = _table(["Score", "With the constraint", "Without", "Difference"], rows)
-    return [_escape(price["sentence"]), f"{_escape(price['title'])}:", table]
+    interval = price["interval"]
+    more = [] if interval is None else [_escape(interval["sentence"])]
+    return [_escape(price["sentence"]), *more, f"{_escape(price['title'])}:", table]
+
+
+def _thresholds(thresholds: Content) -> list[str]:
+    rows = [
+        [
+            f"{thresholds['threshold'][i]:.4g}",
+            *(_number(thresholds[name][i]) for name in ("gap", "accuracy", "selection_rate")),
+            "in use" if thresholds["threshold"][i] == _in_use(thresholds) else "",
+        ]
+        for i in _charts.readings(thresholds)
+    ]
+    return [_table(["Threshold", "Gap", "Accuracy", "Selection rate", ""], rows)]
+
+
+def _in_use(thresholds: Content) -> float | None:
+    """The threshold in use as it stands among the others."""
+    if thresholds["in_use"] is None:
+        return None
+    place: float = thresholds["threshold"][_charts.first_reading(thresholds)]
+    return place
+
+
+def _calibration(calibration: Content) -> list[str]:
+    groups = [{"group": "all groups", **calibration["overall"]}, *calibration["groups"]]
+    errors = [[one["group"], f"{one['rows']:,}", _number(one["error"])] for one in groups]
+    bins = [
+        [
+            group["group"],
+            _number(one["probability"]),
+            _interval({**one, "estimate": one["observed"]}),
+            f"{one['rows']:,}",
+        ]
+        for group in calibration["groups"]
+        for one in group["bins"]
+    ]
+    return [
+        _table(["Group", "Rows", "Calibration error"], errors),
+        _table(["Group", "Mean probability", "Observed share of positives", "Rows"], bins),
+    ]
+
+
+def _distribution(distribution: Content) -> list[str]:
+    edges = distribution["edges"]
+    names = [group["group"] for group in distribution["groups"]]
+    rows = [
+        [
+            f"{edges[i]:g} to {edges[i + 1]:g}",
+            *(f"{g['positives'][i]:,} + {g['negatives'][i]:,}" for g in distribution["groups"]),
+        ]
+        for i in range(len(edges) - 1)
+    ]
+    note = "Rows of each group by probability, those with the positive label first."
+    return [note, _table(["Probability", *names], rows)]
+
+
+def _importance(importance: Content) -> list[str]:
+    sampled = sum(group["rows"] for group in importance["sampled"])
+    note = (
+        "By how much each feature moves the score up or down on average (mean absolute SHAP "
+        f"value), over {sampled:,} rows drawn at random with a fixed seed."
+    )
+    head = ["Feature", "All", *(group["group"] for group in importance["sampled"])]
+    rows = [
+        [one["name"], _number(one["overall"]), *map(_number, one["groups"])]
+        for one in importance["features"]
+    ]
+    return [note, _escape(importance["sentence"]), _table(head, rows)]
+
+
+def _proxies(proxies: Content) -> list[str]:
+    rows = [
+        [
+            row["name"],
+            "" if row["column"] is None else row["column"],
+            "" if row["measure"] is None else f"{row['measure']:.3g}",
+            row["words"],
+        ]
+        for row in proxies["findings"]
+    ]
+    table = [_table(["Finding", "Column or group", "Measure", "In words"], rows)] if rows else []
+    return [_escape(proxies["sentence"]), *table]
 
 
 def _frontier(frontier: Content) -> list[str]:
@@ -172,6 +270,11 @@ def _reproduce(reproduce: Content) -> list[str]:
     parts = []
     if reproduce["command"]:
         parts.append("```sh\n" + reproduce["command"].replace("```", "") + "\n```")
+    if reproduce["claimed"]:
+        claimed = reproduce["claimed"].replace("```", "")
+        parts.append(
+            f"The model, as its file says; nobody has checked that:\n\n```sh\n{claimed}\n```"
+        )
     if reproduce["sha256"]:
         parts.append(f"SHA-256 of the data: `{reproduce['sha256']}`")
     return [*parts, _table(["Package", "Version"], reproduce["versions"].items())]

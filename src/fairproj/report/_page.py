@@ -9,6 +9,7 @@ from typing import Any
 from fairproj.report import _charts
 from fairproj.report._content import Content, finite
 
+_TEMPLATES = {"fairproj report": "page.html", "fairproj alternatives": "alternatives.html"}
 _VERDICTS = {
     "met": "Target met",
     "not met": "Target not met",
@@ -21,7 +22,8 @@ _VERDICTS = {
 def html(content: Content) -> str:
     """A page that needs no other file."""
     content = finite(content)
-    page: str = _environment().from_string(_text("page.html")).render(content=content).lstrip()
+    template = _environment().get_template(_TEMPLATES[content["format"]])
+    page: str = template.render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
 
 
@@ -33,7 +35,11 @@ def _environment() -> Any:
             "the report page needs jinja2; install it with pip install 'fairproj[report]'"
         ) from None
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FunctionLoader(_text),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     # jinja2's own filter then leaves nothing in the text that could end a script element.
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
@@ -50,14 +56,23 @@ def _text(name: str) -> str:
 def _filters() -> dict[str, Callable[..., str]]:
     return {
         "number": _number,
+        "cut": _cut,
         "signed": _signed,
         "short": "{:g}".format,
+        "short_number": "{:.3g}".format,
         "with_se": _with_se,
+        "with_interval": _with_interval,
     }
 
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
+
+
+def _cut(value: float) -> str:
+    """A threshold; one between two thousandths with more digits."""
+    text = f"{value:.5f}".rstrip("0")
+    return text if len(text) > 5 else f"{value:.3f}"
 
 
 def _signed(value: float | None) -> str:
@@ -71,6 +86,16 @@ def _signed(value: float | None) -> str:
 def _with_se(point: Content, name: str) -> str:
     error = point[f"{name}_se"]
     return _number(point[name]) + ("" if error is None else f" ± {error:.3f}")
+
+
+def _with_interval(row: Content, name: str = "") -> str:
+    """A value and its interval, which ``name`` may begin the names of."""
+    keys = (f"{name}_low", f"{name}_high") if name else ("low", "high")
+    value = row[name or "estimate"]
+    if value is None:
+        return "unknown"
+    low, high = ("unlimited" if row[end] is None else _number(row[end]) for end in keys)
+    return f"{_number(value)} ({low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
 def _by_rate(rates: list[Content]) -> dict[str, list[Content]]:

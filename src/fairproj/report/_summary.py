@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn import metrics as sklearn_metrics
 
 from fairproj.boosting.record import History
 from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import plain_labels
-from fairproj.data.types import Array
-from fairproj.estimators.price import Price
+from fairproj.data.checks import check_aligned, plain_labels
+from fairproj.data.types import Codes
 from fairproj.inference import FairnessReport
 from fairproj.inference.report import (
     find_sensitive_features,
@@ -32,36 +30,50 @@ from fairproj.io.versions import versions
 from fairproj.metrics import calibration_error, cell_counts
 from fairproj.report import _words
 from fairproj.report._content import Content
-from fairproj.report._dynamics import dynamics, threshold_curve
-from fairproj.report._price import measure_on_rows, price_content
+from fairproj.report._dynamics import dynamics
+from fairproj.report._importance import can_explain, importance_of_rows
+from fairproj.report._omissions import not_looked_at
+from fairproj.report._price import Comparison, comparison_content, measure_on_rows, price_content
+from fairproj.report._proxies import proxies_content
+from fairproj.report._scores import (
+    ScoreCounts,
+    ScoredRows,
+    calibration_content,
+    distribution_content,
+    threshold_content,
+)
+from fairproj.report._source import Source
+from fairproj.report._subject import features_of, kind_of, model_name, subject
+
+FOUR_FIFTHS = 0.8
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where the rows and the model of a report come from, as far as is known.
+class Evidence:
+    """What was measured of a model on some rows, beyond its predictions.
 
     Attributes
     ----------
-    data : str
-        What to call the rows.
-    which : str
-        Which of them these are, such as "rows held out from training".
-    seen : bool or None
-        Whether the model was trained on them; None where that is not known.
-    sha256 : str
-        Of the file.
-    command : str
-        What to type for the same report.
-    more : dict of str to str
-        Further rows for the table of what was asked.
+    counts : CellCounts
+        The predictions.
+    threshold : float, optional
+        The probability of the positive label above which the model says it.
+    scored : ScoredRows, optional
+        Labels and probabilities, perhaps of a sample of the rows.
+    scores : ScoreCounts, optional
+        Counts of the probabilities of all rows.
+    comparison : Comparison, optional
+        With the model without a constraint.
+    importance : dict, optional
+        From `importance_content`.
     """
 
-    data: str = "the given rows"
-    which: str = ""
-    seen: bool | None = None
-    sha256: str = ""
-    command: str = ""
-    more: dict[str, str] = field(default_factory=dict)
+    counts: CellCounts
+    threshold: float | None = None
+    scored: ScoredRows | None = None
+    scores: ScoreCounts | None = None
+    comparison: Comparison | None = None
+    importance: Content | None = None
 
 
 def summarize_estimator(
@@ -110,12 +122,14 @@ def summarize_estimator(
     -------
     dict
     """
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     groups = find_sensitive_features(estimator, X, sensitive_features)
     pos_label = positive_label(estimator) if pos_label is None else pos_label
-    source = source or Source()
+    source = _named(source or Source(), y, groups)
+    predicted = predict_labels(estimator, X, groups)
     content = summarize_predictions(
         y,
-        predict_labels(estimator, X, groups),
+        predicted,
         sensitive_features=groups,
         metric=metric,
         max_gap=max_gap,
@@ -126,49 +140,89 @@ def summarize_estimator(
         other_targets=other_targets,
         simultaneous=simultaneous,
     )
-    inner = innermost(estimator)
-    scored = None
-    if _has_probabilities(estimator, y, pos_label):
-        probability = estimator.predict_proba(X)[:, estimator.classes_.tolist().index(pos_label)]
-        scored = ScoredRows(plain_labels(y) == pos_label, probability, groups)
-    price, plain = None, None
-    if hasattr(inner, "baseline_") and inner is estimator:
-        price = measure_on_rows(inner, X, y, groups)
-    if price is not None:
-        plain, _ = cell_counts(y, inner.baseline_.predict(X), groups, pos_label=pos_label)
-    add_estimator(content, estimator, scored, price, plain, source)
+    rows = _Rows(estimator, X, y, groups, predicted, pos_label)
+    add_estimator(content, estimator, rows.evidence(), source)
     return content
 
 
+def _named(source: Source, y: Any, groups: Any) -> Source:
+    """With the names of the label and of the sensitive columns, where the data have names."""
+    label = source.label or str(getattr(y, "name", None) or "")
+    sensitive = source.sensitive
+    if not sensitive:
+        name = getattr(groups, "name", None)
+        names = getattr(groups, "columns", [] if name is None else [name])
+        sensitive = [str(one) for one in names if isinstance(one, str)]
+    return replace(source, label=label, sensitive=sensitive)
+
+
 @dataclass(frozen=True)
-class ScoredRows:
-    """Rows of both labels, and the probability of the positive one for each.
+class _Rows:
+    """A classifier, and rows in memory to measure it on."""
 
-    Attributes
-    ----------
-    actual : array of bool
-        Whether a row's label is positive.
-    probability : array
-    groups : array-like
-        Codes, where these are a sample.
-    sampled_from : int
-        The number of all rows, where these are a sample of them; else 0.
-    """
-
-    actual: NDArray[np.bool_]
-    probability: Array
+    estimator: Any
+    X: Any
+    y: Any
     groups: Any
-    sampled_from: int = 0
+    predicted: Any
+    positive: Any
+
+    def evidence(self) -> Evidence:
+        counts, groups = cell_counts(self.y, self.predicted, self.groups, pos_label=self.positive)
+        scored = self._scored(groups.codes)
+        scores = None
+        if scored is not None:
+            scores = ScoreCounts(len(groups.values))
+            scores.add(scored.groups, scored.actual, scored.probability)
+        inner, importance = innermost(self.estimator), None
+        if inner is self.estimator and can_explain(inner):
+            sizes = counts.size.sum(axis=1).astype(int).tolist()
+            importance = importance_of_rows(inner, self.X, groups.codes, groups.names, sizes)
+        return Evidence(
+            counts, self._threshold(scored), scored, scores, self._comparison(), importance
+        )
+
+    def _scored(self, codes: Codes) -> ScoredRows | None:
+        """Probabilities, where there are any and both labels occur."""
+        actual = plain_labels(self.y) == self.positive
+        known = hasattr(innermost(self.estimator), "predict_proba")
+        if not known or len(np.unique(actual)) < 2:
+            return None
+        at = self.estimator.classes_.tolist().index(self.positive)
+        return ScoredRows(actual, self.estimator.predict_proba(self.X)[:, at], codes)
+
+    def _threshold(self, scored: ScoredRows | None) -> float | None:
+        known = decision_threshold(innermost(self.estimator), self.positive)
+        if known is not None or scored is None:
+            return known
+        said = plain_labels(self.predicted) == self.positive
+        return 0.5 if np.array_equal(said, scored.probability > 0.5) else None
+
+    def _comparison(self) -> Comparison | None:
+        model = self.estimator
+        if not hasattr(model, "baseline_"):
+            return None
+        price = measure_on_rows(model, self.X, self.y, self.groups)
+        if price is None:
+            return None
+        said = model.baseline_.predict(self.X)
+        plain, _ = cell_counts(self.y, said, self.groups, pos_label=self.positive)
+        labels = plain_labels(self.y)
+        right, plain_right = plain_labels(self.predicted) == labels, plain_labels(said) == labels
+        return Comparison(
+            price, plain, int((right & ~plain_right).sum()), int((plain_right & ~right).sum())
+        )
 
 
-def add_estimator(
-    content: Content,
-    estimator: Any,
-    scored: ScoredRows | None,
-    price: Price | None,
-    plain: CellCounts | None,
-    source: Source,
-) -> None:
+def decision_threshold(model: Any, positive: Any) -> float | None:
+    """The probability of a label above which a model of this library says it."""
+    if not isinstance(getattr(model, "history_", None), History):
+        return None
+    found = float(getattr(model, "threshold_", 0.5))  # FairProjClassifier decides at a margin of 0
+    return found if positive == positive_label(model) else 1 - found
+
+
+def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: Source) -> None:
     """Add what a report states about the estimator that made the predictions.
 
     Parameters
@@ -176,68 +230,52 @@ def add_estimator(
     content : dict
         From `summarize_counts` or `summarize_predictions`.
     estimator : classifier
-    scored : ScoredRows, optional
-        For what is computed from probabilities.
-    price : Price, optional
-        What the constraint cost on these rows.
-    plain : CellCounts, optional
-        Of the same settings without a constraint, on these rows.
+    evidence : Evidence
+        What was measured on the rows.
     source : Source
     """
-    content["asked"] = _asked(content["target"], _model_rows(estimator), source)
     inner = innermost(estimator)
-    if scored is not None:
-        _add_scores(content, scored, getattr(inner, "threshold_", None))
+    content["title"] = f"Fairness report: {model_name(source, estimator)}"
+    content["asked"] = _asked(content["target"], _model_rows(estimator), source)
+    content["threshold"] = evidence.threshold
+    content["features"] = features_of(estimator, source)
+    content["importance"] = evidence.importance
+    _add_scores(content, evidence)
     if isinstance(getattr(inner, "history_", None), History):
         content["dynamics"] = dynamics(inner.history_)
         content["certificate"] = _certificate(inner.certificate_)
         content["summary"] += _words.decision(inner)
         if content["verdict"] == "met" and not getattr(inner.certificate_, "useful", True):
             content["verdict"] = "not useful"
-    if price is not None and plain is not None:
-        content["price"] = _price(price, plain, content)
+    if evidence.comparison is not None:
+        content["price"] = comparison_content(evidence.comparison, content)
     elif hasattr(inner, "baseline_") and hasattr(inner, "price_"):
         content["price"] = price_content(inner.price_)  # inside a pipeline, on rows of training
+    content["subject"] = subject(content, source, estimator)
+    content["not_looked_at"] = not_looked_at(content, source, estimator)
 
 
-def _add_scores(content: Content, scored: ScoredRows, in_use: float | None) -> None:
-    """Add scores of the probabilities, and the gap by threshold where all groups have rows."""
-    content["scores"] += _probability_scores(scored)
-    if scored.sampled_from:
-        content["caveats"].append(sampled_words(len(scored.actual), scored.sampled_from))
-    if _all_drawn(content, scored) and not _words.groups_without_rows(content):
-        content["thresholds"] = threshold_curve(
-            scored.actual, scored.probability, scored.groups, True, content["target"], in_use
+def _add_scores(content: Content, evidence: Evidence) -> None:
+    """Add what follows from the probabilities."""
+    scored, names = evidence.scored, [group["group"] for group in content["data"]["groups"]]
+    if scored is not None:
+        content["scores"] += _probability_scores(scored)
+        content["calibration"] = calibration_content(scored, names, content["confidence"])
+        if scored.sampled_from:
+            content["caveats"].append(sampled_words(len(scored.actual), scored.sampled_from))
+    if evidence.scores is not None:
+        content["distribution"] = distribution_content(evidence.scores, names)
+        content["thresholds"] = threshold_content(
+            evidence.scores, evidence.counts, names, content["target"], evidence.threshold
         )
-
-
-def _all_drawn(content: Content, scored: ScoredRows) -> bool:
-    """Whether a sample has rows of every group and label that the rows have."""
-    if not scored.sampled_from:
-        return True
-    groups = content["data"]["groups"]
-    present = sum((g["positives"] > 0) + (g["rows"] > g["positives"]) for g in groups)
-    drawn = np.unique(2 * np.asarray(scored.groups, dtype=int) + scored.actual)
-    return len(drawn) == int(present)
 
 
 def sampled_words(n_sampled: int, n_rows: int) -> str:
     """What a report says about numbers that come from some of the rows."""
     return (
-        "ROC AUC, log loss, calibration errors and the gap by threshold are computed from a random "
-        f"sample of {n_sampled:,} of the {n_rows:,} rows; everything else from all rows."
+        "ROC AUC, log loss and calibration are computed from a random sample of "
+        f"{n_sampled:,} of the {n_rows:,} rows; everything else from all rows."
     )
-
-
-def _price(measured: Price, plain: CellCounts, content: Content) -> Content:
-    """What the constraint cost on these rows."""
-    if content["data"]["seen"]:
-        measured = replace(measured, rows="training rows")
-    elif content["data"]["seen"] is None:
-        measured = replace(measured, rows="given rows")
-    gap = _words.target_gap(content)["estimate"]
-    statistic = STATISTICS[content["target"]["metric"]]
-    return price_content(measured, statistic.words, gap, statistic.value(plain))
 
 
 def summarize_predictions(
@@ -310,34 +348,62 @@ def summarize_counts(
         counts, group_names, confidence=confidence, simultaneous=simultaneous
     )
     target = {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
-    model = ["Model", "not given: the predictions alone were audited"]
     content: Content = {
         "format": "fairproj report",
-        "format_version": 1,
-        "title": f"Fairness report: {source.data}",
+        "format_version": 2,
+        "title": f"Fairness report: {model_name(source)}",
         "created": datetime.date.today().isoformat(),
         "target": target,
-        "asked": _asked(target, [model], source),
+        "asked": _asked(target, [], source),
         "data": _data(counts, group_names, positive, source),
         "scores": _scores(counts),
         "constant": _is_constant(counts),
         **_tables(report),
+        "proxies": proxies_content(source.findings),
         "frontier": frontier,
-        "dynamics": None,
-        "certificate": None,
-        "price": None,
-        "thresholds": None,
+        **dict.fromkeys(_OF_A_MODEL),
         "reproduce": {
             "command": source.command,
+            "claimed": source.claimed,
             "sha256": source.sha256,
             "versions": {n: v for n, v in versions().items() if v != "not installed"},
         },
     }
     content["verdict"] = _verdict(content)
     content["summary"] = _words.sentences(content)
+    content["selection_ratio"] = _selection_ratio(content)
     _add_targets(content, other_targets)
     content["caveats"] = _words.caveats(content, report.too_small)
+    content["subject"] = subject(content, source)
+    content["not_looked_at"] = not_looked_at(content, source)
     return content
+
+
+_OF_A_MODEL = (
+    "threshold",
+    "features",
+    "price",
+    "thresholds",
+    "calibration",
+    "distribution",
+    "importance",
+    "dynamics",
+    "certificate",
+)
+
+
+def _selection_ratio(content: Content) -> Content:
+    """The smallest selection rate divided by the largest, beside the four-fifths rule."""
+    gap = next(row for row in content["gaps"] if row["gap"] == "selection_ratio")
+    ratio = {
+        "estimate": None if gap["estimate"] is None else 1 - gap["estimate"],
+        "low": 1 - gap["high"],
+        "high": 1 - gap["low"],
+        "highest": gap["highest"],
+        "lowest": gap["lowest"],
+        "wanted": FOUR_FIFTHS,
+    }
+    return {**ratio, "sentence": _words.four_fifths(ratio, content)}
 
 
 def _add_targets(content: Content, targets: Mapping[str, float]) -> None:
@@ -436,12 +502,6 @@ def _scores(counts: CellCounts) -> list[Content]:
     return [{"name": name, "value": value} for name, value in scores.items()]
 
 
-def _has_probabilities(estimator: Any, y: Any, positive: Any) -> bool:
-    """Whether there are probabilities, and both labels occur."""
-    both = len(np.unique(plain_labels(y) == positive)) == 2
-    return both and hasattr(innermost(estimator), "predict_proba")
-
-
 def _probability_scores(rows: ScoredRows) -> list[Content]:
     errors = calibration_error(
         rows.actual.astype(int), rows.probability, sensitive_features=rows.groups, pos_label=1
@@ -459,7 +519,7 @@ def _certificate(certificate: Any) -> Content:
     return {
         "rows": [list(row) for row in certificate.rows()],
         "words": _words.certificate_words(certificate),
-        "caveat": certificate.caveat,
+        "caveat": _words.certificate_caveat(certificate),
         "holds": bool(certificate.holds),
     }
 
@@ -475,9 +535,8 @@ def _asked(target: Content, model: list[list[str]], source: Source) -> list[list
 
 
 def _model_rows(estimator: Any) -> list[list[str]]:
-    inner, name = innermost(estimator), type(estimator).__name__
-    around = "" if inner is estimator else f" around {type(inner).__name__}"
-    rows = [["Model", name + around]]
+    inner = innermost(estimator)
+    rows = [["Model", kind_of(estimator)]]
     if hasattr(estimator, "reason_"):
         rows.append([f"How {' and '.join(estimator.best_params_)} was chosen", estimator.reason_])
     if isinstance(getattr(inner, "history_", None), History):

@@ -24,7 +24,7 @@ def constraint(constraints: Any) -> str:
         return ", ".join(map(constraint, constraints))
     if isinstance(constraints, Constraint):
         for statistic in STATISTICS.values():
-            if statistic.constraint == constraints:
+            if statistic.constrainable and statistic.constraint == constraints:
                 return statistic.title
     return f"the user's own ({type(constraints).__name__})"
 
@@ -134,7 +134,7 @@ def _accuracy(content: Content) -> str:
 
 def _measured(content: Content, gap: Content, digits: int) -> str:
     name, seen = content["target"]["name"], content["data"]["seen"]
-    confidence = f"with {confidence_words(content['confidence'])} confidence"
+    confidence = _with_confidence(content)
     low, high = points(gap["low"], digits), points(gap["high"], digits)
     if gap["estimate"] is None:
         unknown = f"The {name} cannot be measured between all groups."
@@ -151,6 +151,38 @@ def _measured(content: Content, gap: Content, digits: int) -> str:
         f"{measured} From a sample of this size, the true gap lies between {low} and {high} "
         f"{confidence}."
     )
+
+
+def four_fifths(ratio: Content, content: Content) -> str:
+    """How a ratio of selection rates compares with the four-fifths rule."""
+    if ratio["estimate"] is None:
+        return "The ratio cannot be measured between all groups."
+    measured = _ratio_words(ratio)
+    rule = f"The four-fifths rule asks for at least {ratio['wanted']:g}"
+    if content["data"]["seen"]:
+        return f"{measured} {rule}; on rows of training, nothing follows for other people."
+    interval = f"{ratio['low']:.3f} to {ratio['high']:.3f} {_with_confidence(content)}"
+    judged = f"the interval, {interval}, reaches to both sides of it"
+    if ratio["low"] >= ratio["wanted"]:
+        judged = f"the whole interval, {interval}, is above it"
+    elif ratio["high"] < ratio["wanted"]:
+        judged = f"the whole interval, {interval}, is below it"
+    return f"{measured} {rule}: {judged}."
+
+
+def _ratio_words(ratio: Content) -> str:
+    if ratio["estimate"] == 1:
+        return "All groups have the same selection rate."
+    if ratio["highest"] == ratio["lowest"]:
+        return "Nobody is selected, so the ratio counts as 0."
+    return (
+        f"The selection rate of {ratio['lowest']} is {ratio['estimate']:.3f} times that of "
+        f"{ratio['highest']}."
+    )
+
+
+def _with_confidence(content: Content) -> str:
+    return f"with {confidence_words(content['confidence'])} confidence"
 
 
 def groups_without_rows(content: Content) -> list[str]:
@@ -265,6 +297,20 @@ def certificate_words(certificate: Certificate | GapCertificate) -> list[str]:
     return texts
 
 
+def certificate_caveat(certificate: Certificate | GapCertificate) -> str:
+    """What the certificate does not say."""
+    if isinstance(certificate, GapCertificate):
+        return (
+            "The certificate is about the rows of training. Costs and rounds were chosen on them, "
+            "so the gap on new rows may be larger, and at another threshold it is another: rely on "
+            "the verdict, not on this."
+        )
+    return (
+        "The certificate is about the loss and the weights on the rows of training. It says "
+        "nothing about how the predictions differ between groups: rely on the verdict for that."
+    )
+
+
 def _gap_kept(certificate: GapCertificate) -> str:
     text = f"Training kept {certificate.n_rounds} of {counted(certificate.n_rounds_run, 'round')}."
     if not certificate.event:
@@ -348,16 +394,16 @@ def _proved_error(certificate: GapCertificate) -> str:
 
 def _balanced(certificate: Certificate) -> list[str]:
     rounds = (
-        f"Training ran {counted(certificate.n_rounds, 'round')}. In {certificate.balanced_rounds} "
-        "of them the "
-        "training weights balanced the groups to within epsilon. That is a condition on training, "
-        "not on the predictions."
+        f"Training ran {counted(certificate.n_rounds, 'round')}. Each weighs the training rows by "
+        "how much an error on them counts, and moves these training weights until the groups balance to within "
+        f"epsilon, which they did in {certificate.balanced_rounds} rounds. That is a condition on "
+        "training, not on the predictions."
     )
     cost = (
-        "What fairness cost: on the weights that accuracy alone would choose, a learner's edge "
-        f"over guessing is at most {certificate.mean_fairness_cost:.3f} smaller than on the "
-        "balanced ones it was trained on (on average); the two differ by a distance of "
-        f"{certificate.mean_tv:.3f}, where 0 is none and 1 is all."
+        f"What balancing cost in training: on average, {percent(certificate.mean_tv)} of the "
+        "weight was moved between rows. How much better than guessing a learner is (its edge) is "
+        f"at most {certificate.mean_fairness_cost:.3f} smaller on the weights that accuracy alone "
+        "would choose than on the balanced ones it was trained on."
     )
     bound = min(certificate.bound_edge, certificate.bound_tv, certificate.bound_cost)
     return [rounds, _proved(bound, certificate), cost]

@@ -1,5 +1,5 @@
 "use strict";
-// The page is complete without this file; it adds picking points, copying, the theme and printing.
+// The page is complete without this file; it adds thresholds, picking points, copying, the theme and printing.
 (() => {
   const byId = (id) => document.getElementById(id);
   const content = JSON.parse(byId("content").textContent);
@@ -62,6 +62,82 @@
       folded.forEach((one) => { one.open = true; });
     });
     addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
+  }
+
+  // Says that a table goes on to the side, for as long as it does.
+  function scrolling() {
+    for (const region of document.querySelectorAll(".scroll")) {
+      const cue = element("p", "scroll for more →");
+      cue.className = "cue";
+      cue.setAttribute("aria-hidden", "true"); // the region itself is announced, and has the focus
+      cue.dataset.test = "cue";
+      region.before(cue);
+      const update = () => {
+        cue.hidden = region.scrollLeft + region.clientWidth >= region.scrollWidth - 2;
+      };
+      region.addEventListener("scroll", update, { passive: true });
+      new ResizeObserver(update).observe(region);
+      update();
+    }
+  }
+
+  function thresholds(data, nColumns) {
+    const slider = byId("cut");
+    const first = +slider.value;
+    const charts = [...document.querySelectorAll("#threshold-charts .plot > svg")];
+    const number = (value) => (value === null ? "unknown" : value.toFixed(3));
+    const cut = (value) => {
+      const text = value.toFixed(5).replace(/0+$/, "");
+      return text.length > 5 ? text : value.toFixed(3);
+    };
+    const dot = (coefficients, counts) => coefficients.reduce((sum, one, i) => sum + one * counts[i], 0);
+    const lines = charts.map((svg) => {
+      const line = document.createElementNS(svg.namespaceURI, "line");
+      line.setAttribute("class", "chosen");
+      line.setAttribute("y1", "0");
+      line.setAttribute("y2", "100%");
+      svg.append(line);
+      return line;
+    });
+
+    function rates(at) {
+      const counts = data.groups.map(({ size, predicted }) => [...size, predicted[0][at], predicted[1][at]]);
+      return data.rates.map((rate) => {
+        const values = counts.map((one) => (dot(rate.rows, one) ? dot(rate.hits, one) / dot(rate.rows, one) : null));
+        const known = values.filter((value) => value !== null);
+        const difference = known.length > 1 ? Math.max(...known) - Math.min(...known) : null;
+        return [...values.slice(0, nColumns), difference];
+      });
+    }
+
+    function show(at) {
+      slider.value = at;
+      const place = data.threshold[at];
+      const told = { gap: number(data.gap[at]), accuracy: number(data.accuracy[at]), selection_rate: number(data.selection_rate[at]) };
+      byId("at-cut").textContent = cut(place);
+      for (const [name, text] of Object.entries(told)) byId(`at-${name}`).textContent = text;
+      const cells = [...byId("at-rates").rows].map((row) => [...row.cells].slice(1));
+      rates(at).forEach((values, i) => values.forEach((value, j) => { cells[i][j].textContent = number(value); }));
+      for (const line of lines) for (const end of ["x1", "x2"]) line.setAttribute(end, `${100 * place}%`);
+      slider.setAttribute("aria-valuetext", `${cut(place)}: gap ${told.gap}, accuracy ${told.accuracy}, selection rate ${told.selection_rate}`);
+    }
+
+    function nearest(svg, event) {
+      const box = svg.getBoundingClientRect();
+      const place = (event.clientX - box.x) / box.width;
+      let best = 0;
+      data.threshold.forEach((one, i) => { if (Math.abs(one - place) < Math.abs(data.threshold[best] - place)) best = i; });
+      return best;
+    }
+
+    slider.addEventListener("input", () => show(+slider.value));
+    byId("cut-reset").addEventListener("click", () => show(first));
+    for (const svg of charts) {
+      svg.style.cursor = "crosshair";
+      svg.addEventListener("click", (event) => show(nearest(svg, event)));
+    }
+    byId("control").hidden = false;
+    show(first);
   }
 
   function frontier({ points: data, score_name: score }) {
@@ -204,5 +280,7 @@
   theme();
   copying();
   printing();
+  scrolling();
+  if (content.thresholds) thresholds(content.thresholds, document.querySelectorAll("[data-test='cut-table'] thead th").length - 2);
   if (content.frontier) frontier(content.frontier);
 })();

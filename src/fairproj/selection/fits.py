@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
@@ -24,9 +25,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import check_pos_label
+from fairproj.data.checks import Groups, check_aligned, check_pos_label
 from fairproj.data.columns import split_sensitive_columns, take_rows
-from fairproj.data.sample import Sample, make_sample, scale_weights
+from fairproj.data.sample import Sample, make_sample, match_groups, scale_weights
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.base import BoostedClassifier, Prepared
 from fairproj.inference.report import innermost, predict_labels
@@ -37,7 +38,7 @@ TIE = 1e-9  # scores, gaps and bounds that differ by less are equal: last bits d
 Split = tuple[Codes, Codes]
 
 # Parameters that the encoded rows depend on.
-_PREPARED_BY = frozenset(
+PREPARED_BY = frozenset(
     {"categorical_features", "engine", "estimator", "max_bins", "pos_label", "sensitive_columns"}
 )
 
@@ -126,6 +127,16 @@ def ignore_outcomes() -> None:
         warnings.filterwarnings("ignore", message=message)
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings about what the results show, or what a meta-estimator itself warns of."""
+    with warnings.catch_warnings():
+        ignore_outcomes()
+        warnings.filterwarnings("ignore", message="no sensitive_features were given")
+        warnings.filterwarnings("ignore", message="sensitive_features holds one group only")
+        yield
+
+
 @dataclass(frozen=True)
 class SearchData:
     """Rows to fit and to measure on.
@@ -163,8 +174,9 @@ class SearchData:
             sensitive_features = pd.DataFrame(sensitive_features)
         if pos_label is None:
             pos_label = getattr(innermost(estimator), "pos_label", None)
+        check_aligned(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         prepared = None
-        if isinstance(estimator, BoostedClassifier) and parameter not in _PREPARED_BY:
+        if isinstance(estimator, BoostedClassifier) and parameter not in PREPARED_BY:
             template = clone(estimator)
             template._validate_params()
             prepared = template._prepare(X, y, sensitive_features, sample_weight)
@@ -197,6 +209,22 @@ class SearchData:
             own = scale_weights(prepared.sample.weight)
             prepared = replace(prepared, sample=replace(prepared.sample, weight=own))
         return SearchData(X, y, sensitive_features, weight, sample, prepared)
+
+    def beside(self, estimator: Any, X: Any, y: Any, sensitive_features: Any) -> SearchData:
+        """Other rows, encoded and with groups as these are, to measure fits on these."""
+        if isinstance(sensitive_features, dict):
+            sensitive_features = pd.DataFrame(sensitive_features)
+        if self.prepared is None:
+            sample, prepared = make_sample(X, y, sensitive_features, None), None
+        else:
+            template = clone(estimator)
+            prepared = template._prepare(
+                X, y, sensitive_features, encoder=self.prepared.sample.encoder
+            )
+            sample = match_groups(prepared.sample, self.prepared.sample)
+            prepared = replace(prepared, sample=sample)
+        sample = match_groups(replace(sample.without_features(), encoder=None), self.sample)
+        return SearchData(X, y, sensitive_features, None, sample, prepared)
 
     def with_weight(self) -> SearchData:
         """Encoded rows without those of weight zero, so that fits share what is binned."""
@@ -277,10 +305,16 @@ class Fold:
 
     @cached_property
     def train(self) -> SearchData:
-        return self._data.take(self._split[0]).with_weight()
+        return self._training_rows()
 
     @cached_property
     def test(self) -> SearchData:
+        return self._test_rows()
+
+    def _training_rows(self) -> SearchData:
+        return self._data.take(self._split[0]).with_weight()
+
+    def _test_rows(self) -> SearchData:
         test = self._data.take(self._split[1])
         if test.prepared is not None and self.train.prepared is not None:
             encoder = self.train.prepared.sample.encoder
@@ -291,8 +325,29 @@ class Fold:
     def fit(self, **parameters: Any) -> FoldFit:
         """Fit a model with these parameters on the training rows."""
         model = self.train.fit(make_candidate(self._estimator, parameters))
-        kind = PlainFit if self._data.prepared is None else PreparedFit
+        kind = PlainFit if self.train.prepared is None else PreparedFit
         return kind(model, self)
+
+
+class SeparateRows(Fold):
+    """Training and test rows that were never in one table: neither knows of the other."""
+
+    def __init__(self, estimator: Any, train: SearchData, test: SearchData) -> None:
+        self._estimator, self._parts = estimator, (train, test)
+
+    def _training_rows(self) -> SearchData:
+        return self._parts[0]
+
+    def _test_rows(self) -> SearchData:
+        return self._parts[1]
+
+    def without_features(self) -> SeparateRows:
+        """The same without what is not needed for fits, for less to copy to workers."""
+        train, test = (part.without_features() for part in self._parts)
+        if train.prepared is not None:  # what is binned belongs to this process
+            sample = replace(train.prepared.sample, cache={})
+            train = replace(train, prepared=replace(train.prepared, sample=sample))
+        return SeparateRows(self._estimator, train, test)
 
 
 class FoldFit:
@@ -337,9 +392,28 @@ class FoldFit:
         return hit - miss, hit_variance + miss_variance
 
     @property
+    def useful(self) -> bool:
+        """Whether the model beats chance on the test rows by two standard errors.
+
+        A `FairBoostClassifier` must also call itself useful.
+        """
+        value, variance = self.informedness()
+        return self.certified_useful and value > 2 * np.sqrt(variance) + TIE
+
+    @property
     def actual(self) -> NDArray[np.bool_]:
         mask: NDArray[np.bool_] = self._fold.test.sample.y > 0
         return mask
+
+    @property
+    def groups(self) -> Groups:
+        """Of the test rows."""
+        return self._fold.test.sample.groups
+
+    @property
+    def positive(self) -> bool:
+        """Whether ``classes_[1]`` is the positive label."""
+        return bool(self._fold.test.sample.positive_class)
 
     @cached_property
     def counts(self) -> CellCounts:

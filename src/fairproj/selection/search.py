@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -17,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -41,12 +38,12 @@ from fairproj.selection.fits import (
     Split,
     find_parameter,
     format_value,
-    ignore_outcomes,
     list_values,
     make_candidate,
     make_splits,
+    quiet,
 )
-from fairproj.selection.splits import check_parts
+from fairproj.selection.splits import check_parts, hold_out_rows
 from fairproj.selection.workers import delayed
 
 # Values to try by default: of a parameter named max_gap in multiples of the target, and of epsilon.
@@ -345,27 +342,10 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         return splits
 
     def _hold_out(self, data: SearchData, statistic: Statistic) -> Split:
-        """Training rows and an independent sample of every group to judge on.
-
-        Where the rates are those among rows of one label, the split may keep each label's share;
-        not for selection rates: they depend on that share, which must then be left to chance.
-        """
-        cells = data.sample.cells
-        try:
-            parts = train_test_split(
-                np.arange(len(cells.index)),
-                test_size=self.validation_fraction,
-                stratify=cells.index if statistic.by_label else cells.index // 2,
-                random_state=self.random_state,
-            )
-        except ValueError:
-            counts = cells.counts
-            few = int(np.flatnonzero(counts == counts[counts > 0].min())[0])
-            raise ValueError(
-                f"{cells.name(few)} has {counted(counts[few], 'row')}, too few to hold out "
-                f"{100 * self.validation_fraction:g} %; merge that group with another or drop it"
-            ) from None
-        return np.sort(parts[0]), np.sort(parts[1])
+        """Training rows and an independent sample of every group to judge on."""
+        return hold_out_rows(
+            data.sample.cells, self.validation_fraction, statistic.by_label, self.random_state
+        )
 
     def _measured(
         self, measure: _Measure, values: list[Any], data: SearchData, splits: list[Split]
@@ -460,7 +440,7 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
             return True
         if judged is None:
             start = time.perf_counter()
-            with _quiet():
+            with quiet():
                 judged = data.fit(make_candidate(self.estimator, params))
             self.refit_time_ = time.perf_counter() - start
         self.best_estimator_ = judged
@@ -563,7 +543,7 @@ def _measure_fold(
     """What is measured at each value; looked up in memory by key, split and value."""
     fold = Fold(estimator, data, split)
     cached = memory.cache(_compute, ignore=["compute"])
-    with _quiet():
+    with quiet():
         return [cached((key, split, value), partial(measure, fold, value)) for value in values]
 
 
@@ -580,16 +560,6 @@ def _cache_key(estimator: Any, data: SearchData, measure: _Measure) -> str:
         )
     rows = (data.X, data.y, data.sensitive_features, data.sample_weight)
     return str(joblib.hash((estimator, rows, measure, versions())))
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without warnings about what the results show, or what the search itself warns of."""
-    with warnings.catch_warnings():
-        ignore_outcomes()
-        warnings.filterwarnings("ignore", message="no sensitive_features were given")
-        warnings.filterwarnings("ignore", message="sensitive_features holds one group only")
-        yield
 
 
 def _bounds(rule: str, table: dict[str, Array]) -> Array:

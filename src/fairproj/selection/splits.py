@@ -14,7 +14,7 @@ from sklearn.model_selection._split import GroupsConsumerMixin
 from sklearn.utils import check_random_state
 
 from fairproj.data.cells import Cells
-from fairproj.data.checks import check_groups, check_labels, counted
+from fairproj.data.checks import check_aligned, check_groups, check_labels, counted
 from fairproj.data.columns import take_rows
 
 
@@ -93,6 +93,7 @@ def fair_train_test_split(
     >>> [len(part) for part in parts]
     [750, 250, 750, 250, 750, 250]
     """
+    check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     split = split_rows(make_cells(y, sensitive_features), test_size, random_state)
     if isinstance(sensitive_features, dict):
         sensitive_features = pd.DataFrame(sensitive_features)
@@ -116,6 +117,32 @@ def split_rows(cells: Cells, test_size: float, random_state: Any) -> list[NDArra
         ) from None
     check_parts(cells, {"training part": split[0], "test part": split[1]})
     return split
+
+
+def hold_out_rows(
+    cells: Cells, fraction: float, by_label: bool, random_state: Any
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Training rows and an independent sample of every group to judge on.
+
+    Where the rates are those among rows of one label, the split may keep each label's share
+    (``by_label``); not for selection rates: they depend on that share, which must then be left to
+    chance.
+    """
+    try:
+        parts = train_test_split(
+            np.arange(len(cells.index)),
+            test_size=fraction,
+            stratify=cells.index if by_label else cells.index // 2,
+            random_state=random_state,
+        )
+    except ValueError:
+        counts = cells.counts
+        few = int(np.flatnonzero(counts == counts[counts > 0].min())[0])
+        raise ValueError(
+            f"{cells.name(few)} has {counts[few]} rows, too few to hold out "
+            f"{100 * fraction:g} %; merge that group with another or drop it"
+        ) from None
+    return np.sort(parts[0]), np.sort(parts[1])
 
 
 def check_parts(cells: Cells, parts: dict[str, Any], *, by_label: bool = True) -> None:

@@ -167,7 +167,10 @@ class XGBoostEngine:
         """Trees of earlier rounds, several in one pass over the rows."""
         for start in range(0, len(learners), _EVALUATED):
             trees = learners[start : start + _EVALUATED]
-            leaves = locally(lambda: self._leaves(trees))  # noqa: B023 (called at once)
+            leaves = locally(
+                lambda: self._leaves(trees),  # noqa: B023 (called at once)
+                self._params["nthread"],
+            )
             for position, tree in enumerate(trees):
                 self._round += 1
                 yield self._at_leaves(tree, [part[:, position] for part in leaves])

@@ -134,7 +134,7 @@ class XGBoostEnsemble:
             return answer
 
         with too_large_explained():
-            return locally(ask)
+            return locally(ask, threads)
 
     def learner(self, t: int) -> OneTree:
         facts = (self._n_features, self._categories, self._learner_votes)

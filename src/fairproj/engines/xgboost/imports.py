@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from threadpoolctl import threadpool_limits
+
 T = TypeVar("T")
 
 
@@ -26,12 +28,18 @@ def quietly(function: Callable[[], T]) -> T:
         return function()
 
 
-def locally(function: Callable[[], T]) -> T:
+def locally(function: Callable[[], T], n_threads: int) -> T:
     """Call a function such that XGBoost exchanges nothing with other workers.
 
-    XGBoost's communicator belongs to the thread that opened it.
+    XGBoost's communicator belongs to the thread that opened it. So does the limit of OpenMP's
+    threads, which is that of ``OMP_NUM_THREADS`` in a new thread; Dask sets it to 1.
     """
     if not xgboost().collective.is_distributed():
         return quietly(function)
+
+    def limited() -> T:
+        with threadpool_limits(n_threads, user_api="openmp"):
+            return quietly(function)
+
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(quietly, function).result()
+        return thread.submit(limited).result()

@@ -65,7 +65,7 @@ def find_bins(
         return reference, cuts[ends[1:].astype(np.intp) - 1]
 
     with too_large_explained():
-        reference, last_cut = locally(build)
+        reference, last_cut = locally(build, n_threads)
     return Bins(reference, options, last_cut)
 
 
@@ -79,7 +79,7 @@ def bin_rows(X: Any, bins: Bins) -> Any:
         return xgboost().QuantileDMatrix(rows, ref=bins.reference, **bins.options)
 
     with too_large_explained():
-        return locally(build)
+        return locally(build, bins.options["nthread"])
 
 
 def _reference_rows(sample: Sample) -> NDArray[np.float32]:

@@ -94,7 +94,7 @@ def _check_given(params: dict[str, Any], given: Mapping[str, Any], n_features: i
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
-            locally(grow)
+            locally(grow, n_threads=1)
         except library.core.XGBoostError as error:
             raise ValueError(
                 f"engine_params={dict(given)!r} is refused by XGBoost: {_sentence(error)}"

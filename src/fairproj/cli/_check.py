@@ -1,0 +1,269 @@
+"""``fairproj check``: proxies, identifiers, leaks, small groups and numbers that are misread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from fairproj.cli import _rows
+from fairproj.cli._app import AsJson, report_errors, statistic_option
+from fairproj.cli._console import print_json, print_line, show_table
+from fairproj.cli._files import DataPath
+from fairproj.cli._findings import inspect_task, sentence
+from fairproj.cli._record import Target
+from fairproj.cli._rows import (
+    Rows,
+    Task,
+    check_groups_of_training,
+    columns_to_cut,
+    cut_option,
+    make_rows,
+    parse_sensitive,
+)
+from fairproj.cli._train_options import check_numbers, pair_targets
+from fairproj.cli._train_show import show_data
+from fairproj.data.checks import check_groups
+from fairproj.data.ranges import cut_columns, propose_cuts
+from fairproj.inspection import Finding, Inspection
+from fairproj.inspection.sizes import POWER, RateSizes
+from fairproj.io.records import to_dict
+from fairproj.io.table_types import USABLE
+from fairproj.io.tables import DataFile
+
+FOUND = 1  # exit code with --strict
+_MAX_GAP = 0.05
+_SHOWN = 10  # rows of a table
+_MOST_GROUPS = 6  # columns of the table of missing values
+
+
+@report_errors
+def check(
+    data: DataPath,
+    label: _rows.Label,
+    sensitive: _rows.Sensitive,
+    positive: _rows.Positive = None,
+    drop: _rows.Drop = None,
+    test_size: _rows.TestSize = 0.25,
+    constraint: Annotated[
+        list[str] | None,
+        statistic_option("The gap to confirm; by default equal_opportunity. May be repeated."),
+    ] = None,
+    max_gap: Annotated[
+        list[float] | None,
+        typer.Option(
+            help=f"The largest gap allowed; by default {_MAX_GAP:g}. May be repeated, once for "
+            "each --constraint in their order.",
+            min=0,
+            max=1,
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with code 1 if there is a warning.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a data file before training.
+
+    fairproj check adult.csv --label income --sensitive sex --max-gap 0.05
+
+    Shows how the columns are read, which columns tell the group or the label by themselves, which
+    look like identifiers, whether the rows that train would hold out can confirm --max-gap, and
+    which values are missing more often in some groups.
+
+    The exit code is 0 whatever is found; with --strict it is 1 if there is a warning.
+    """
+    check_numbers(None, test_size)
+    targets = pair_targets(constraint or ["equal_opportunity"], max_gap or [_MAX_GAP])
+    file = DataFile.from_path(data)
+    names, ranges = parse_sensitive(sensitive, file.column_names())
+    task = Task(label, names, positive, drop, ranges=ranges)
+    checked = Checked.read(file, task, targets, test_size)
+    if as_json:
+        print_json(checked.to_dict())
+    else:
+        checked.show()
+    if strict and any(finding.is_warning for finding in checked.findings):
+        raise typer.Exit(FOUND)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A file that was checked.
+
+    Attributes
+    ----------
+    task : Task
+        With ranges for sensitive columns of many numbers.
+    rows : Rows
+    inspection : Inspection
+    findings : list of Finding
+        Those of the file as text too.
+    """
+
+    task: Task
+    rows: Rows
+    inspection: Inspection
+    findings: list[Finding]
+
+    @classmethod
+    def read(cls, file: DataFile, task: Task, targets: list[Target], test_size: float) -> Checked:
+        frame, kinds, spelled = file.read_spelled_frame()
+        dropped = task.dropped or []
+        texts = list(_unread(kinds, spelled, [*dropped, *task.keys]))
+        unread = [found.column for found in texts if found.is_warning and found.column]
+        rows = make_rows(file, frame, kinds, replace(task, dropped=[*dropped, *unread]))
+        task, rows, ranges = _cut(task, rows)
+        check_groups_of_training(file.path, task, rows.groups, rows.y == rows.positive)
+        inspection = inspect_task(rows, task, targets, test_size)
+        return cls(task, rows, inspection, [*texts, *ranges, *inspection.findings])
+
+    @property
+    def _groups(self) -> list[tuple[str, int]]:
+        groups = check_groups(self.rows.groups, len(self.rows.y))
+        return list(zip(groups.names, np.bincount(groups.codes).tolist(), strict=True))
+
+    @property
+    def _positive_share(self) -> float:
+        return float((self.rows.y == self.rows.positive).mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for scripts."""
+        checked = self.inspection
+        return {
+            "file": str(self.rows.file.path),
+            "rows": len(self.rows.y),
+            "label": self.task.label,
+            "positive": str(self.rows.positive),
+            "positive_share": self._positive_share,
+            "sensitive": self.task.sensitive,
+            "ranges": self.task.ranges,
+            "groups": dict(self._groups),
+            "columns": self.rows.kinds,
+            "proxies": _records(checked.proxies),
+            "joint_auc": None if np.isnan(checked.joint_auc) else checked.joint_auc,
+            "leaks": _records(checked.leaks),
+            "identifiers": _records(checked.identifiers),
+            "sizes": [_size_record(sizes, checked.group_names) for sizes in checked.sizes],
+            "missing": checked.missing.to_dict("index"),
+            "findings": [
+                {**to_dict(found), "warning": found.is_warning, "sentence": sentence(found)}
+                for found in self.findings
+            ],
+        }
+
+    def show(self) -> None:
+        rows, task, checked = self.rows, self.task, self.inspection
+        show_data(
+            rows.file.path, task, rows.kinds, rows.positive, self._positive_share, self._groups
+        )
+        groups = " and ".join(task.sensitive)
+        _show_ranking(f"How well a column alone tells {groups}", checked.proxies)
+        if not np.isnan(checked.joint_auc):
+            print_line(
+                f"All features together tell {groups} with an AUC of {checked.joint_auc:.3f}."
+            )
+            print_line()
+        _show_ranking(f"How well a column alone tells {task.label}", checked.leaks)
+        for sizes in checked.sizes:
+            _show_sizes(sizes, checked.group_names)
+        _show_missing(checked.missing)
+        self._show_findings()
+
+    def _show_findings(self) -> None:
+        if not self.findings:
+            print_line("No findings.")
+        for finding in self.findings:
+            kind = "warning" if finding.is_warning else "note"
+            print_line(f"{kind}: {sentence(finding)}")
+
+
+def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[Finding]:
+    """What is to say of columns as the file has them; ``unused`` columns are no features."""
+    for name, problem in spelled.problems().items():
+        if name not in unused:
+            yield Finding("separators", name, None, f"{problem}, or leave it out with --drop")
+    if note := spelled.note():
+        yield Finding("decimal_commas", None, float(len(spelled.commas)), note)
+    for name, kind in kinds.items():
+        if kind not in USABLE and name not in unused:
+            words = f"column {name!r} holds values of kind {kind}, which cannot be used"
+            yield Finding("unusable", name, None, f"{words}; turn it into numbers, or --drop it")
+
+
+def _cut(task: Task, rows: Rows) -> tuple[Task, Rows, list[Finding]]:
+    """Sensitive columns of many numbers are cut into the ranges that are proposed."""
+    findings, ranges = [], dict(task.ranges)
+    for name in columns_to_cut(task, rows.groups):
+        values = rows.groups[name]
+        if cuts := propose_cuts(values, rows.y == rows.positive):
+            ranges[name] = cuts
+            words = (
+                f"the sensitive column {name!r} has {values.nunique():,} different numbers; name "
+                f"ranges, for example --sensitive {cut_option(name, cuts)}, as these checks do"
+            )
+            findings.append(Finding("ranges", name, float(values.nunique()), words))
+    task = replace(task, ranges=ranges)
+    groups = cut_columns(rows.frame[task.sensitive], ranges)
+    return task, replace(rows, groups=groups), findings
+
+
+def _show_ranking(title: str, table: pd.DataFrame) -> None:
+    if table["auc"].isna().all():
+        return
+    shown = [
+        [row["column"], f"{row['auc']:.3f}", "nearly determines it" * row["nearly_determines"]]
+        for row in table.head(_SHOWN).to_dict("records")
+    ]
+    more = f" (the first {_SHOWN} of {len(table)})" if len(table) > _SHOWN else ""
+    show_table(f"{title}{more}", ["column", "AUC, where 0.5 is chance", ""], shown)
+
+
+def _show_sizes(sizes: RateSizes, names: list[str]) -> None:
+    needed = "" if sizes.needed is None else f"{sizes.needed:,}"
+    order = np.argsort(sizes.rows, kind="stable")[:_SHOWN]
+    shown = [[names[at], f"{sizes.rows[at]:,}", f"{sizes.held_out[at]:,}", needed] for at in order]
+    title = f"Rows to confirm a gap of {sizes.max_gap:g} in the {sizes.rate.words}"
+    show_table(title, ["group", "rows", "held out", "needed in each of two groups"], shown)
+    if sizes.confirmable is not None:
+        print_line(
+            f"The held-out rows confirm it with a chance of {POWER:.0%} or more if the true gap is "
+            f"at most {np.floor(1000 * sizes.confirmable) / 1000:g}."
+        )
+        print_line()
+
+
+def _show_missing(missing: pd.DataFrame) -> None:
+    if not len(missing):
+        return
+    worst = missing.assign(spread=missing.max(axis=1) - missing.min(axis=1))
+    table = missing.loc[worst.sort_values("spread", ascending=False).index[:_SHOWN]]
+    groups = list(table.columns[:_MOST_GROUPS])
+    shown = [
+        [column, *(f"{share:.1%}" for share in table.loc[column, groups])] for column in table.index
+    ]
+    title = "Missing values by group"
+    if len(table.columns) > len(groups):
+        title += f", the first {len(groups)} of {len(table.columns)} groups"
+    show_table(title, ["column", *map(str, groups)], shown)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    plain = table.astype(object).where(table.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _size_record(sizes: RateSizes, names: list[str]) -> dict[str, Any]:
+    return {
+        "rate": sizes.rate.name,
+        "max_gap": sizes.max_gap,
+        "rows": dict(zip(names, sizes.rows.tolist(), strict=True)),
+        "held_out": dict(zip(names, sizes.held_out.tolist(), strict=True)),
+        "needed": sizes.needed,
+        "confirmable_gap": sizes.confirmable,
+        "smallest_max_gap": sizes.smallest,
+    }

@@ -1,0 +1,126 @@
+"""What ``fairproj train`` prints, and its exit code."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from fairproj.boosting.certificate import GapCertificate
+from fairproj.cli._console import print_json, print_line, show_table
+from fairproj.cli._record import TrainingRecord
+from fairproj.cli._rows import Task
+from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
+from fairproj.data.checks import counted
+from fairproj.io.records import to_dict
+from fairproj.report import certificate_words, price_content
+from fairproj.report._words import side, watched
+
+_MOST_GROUPS = 20  # in the table of groups
+
+
+def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
+    """The exit code, and what the model misses, with the options that can help."""
+    certificate = model.certificate_
+    if not getattr(model, "_useful", True):
+        raised = "" if record.search else "raise --epsilon, "
+        return NOT_USEFUL, (
+            "the model is not useful: on the training rows it errs no less often "
+            f"({certificate.train_error:.1%}) than the same prediction for everyone; {raised}use "
+            "larger trees with --depth, or leave out --method paper"
+        )
+    compared = isinstance(certificate, GapCertificate) and certificate.event
+    if compared and not certificate.useful:
+        return NOT_USEFUL, (
+            f"the model is not useful: on the {watched(certificate)} its errors cost no less than "
+            "those of the same prediction for everyone (accuracy "
+            f"{certificate.accuracy:.3f}), whatever its gap; with rare labels add --class-weight "
+            "balanced or --selection-rate, else allow a larger --max-gap or add features that say "
+            "more about the label"
+        )
+    if record.confirmation is not None:
+        return 0, ""  # whatever the gap on the rows that were watched
+    if record.search is not None:
+        return (0 if record.search.met else NOT_MET), ""  # the search has printed its reason
+    if compared and not certificate.within:
+        return NOT_MET, (
+            f"the model misses the target: on the {watched(certificate)} its gap in "
+            f"{certificate.event} is {certificate.gap:.3f}, {side(certificate)} "
+            f"{certificate.max_gap:g}; allow a larger --max-gap, or try {_cures(model)}"
+        )
+    return 0, ""
+
+
+def _cures(model: Any) -> str:
+    """Options that change how the gap can be narrowed, and that the model does not have yet."""
+    cures = ["more --rounds", "larger trees with --leaves"]
+    if model.loss == "exponential":
+        cures.append("--loss logistic")
+        if model.votes == "discrete":
+            cures.append("--votes confidence")
+    if not getattr(model, "selection_rate", None):
+        cures.append("another point to decide at with --selection-rate")
+    return ", ".join(cures[:-1]) + f" or {cures[-1]}"
+
+
+def show_data(
+    name: object,
+    task: Task,
+    kinds: dict[str, str],
+    positive: Any,
+    positive_share: float,
+    groups: list[tuple[str, int]],
+) -> None:
+    """Print how the data was read."""
+    by_kind: dict[str, list[str]] = {}
+    for column, kind in kinds.items():
+        by_kind.setdefault(kind, []).append(column)
+    table = [[kind, len(names), ", ".join(names)] for kind, names in by_kind.items()]
+    n_rows = sum(size for _, size in groups)
+    print_line(
+        f"{name}: {counted(n_rows, 'row')}. Label {task.label}: {positive} is positive "
+        f"({positive_share:.1%}). Groups by {' and '.join(task.sensitive)}."
+    )
+    show_table("Features, as read", ["kind", "columns", ""], table)
+    shown = [(group, f"{size:,}") for group, size in groups[:_MOST_GROUPS]]
+    title = "Groups" if len(groups) <= _MOST_GROUPS else f"The first of {len(groups)} groups"
+    show_table(title, ["group", "rows"], shown)
+
+
+def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> None:
+    model, record, content = result.model, result.record, result.content
+    if as_json:
+        keys = ("verdict", "scores", "rates", "gaps")
+        print_json(
+            {
+                "model": str(output),
+                "search": to_dict(record.search),
+                "confirmation": to_dict(record.confirmation),
+                "rounds": model.certificate_.n_rounds,
+                "certificate": model.certificate_.to_dict(),
+                "price": model.price_.to_dict() if hasattr(model, "price_") else None,
+                "held_out": content and {key: content[key] for key in keys},
+            }
+        )
+        return
+    if record.search is not None:
+        print_line(f"Chosen by {record.search.scoring}: {record.search.reason}.")
+    if record.confirmation is not None:
+        print_line(f"Confirmed: {record.confirmation.reason}.")
+    if content:
+        show_audit(content)
+        for note in record.notes:
+            print_line(note)
+        print_line()
+    if hasattr(model, "price_"):
+        show_price(content["price"] if content else price_content(model.price_))
+    if result.note:
+        print_line(result.note)
+        print_line()
+    print_line("Certificate of the training run (for its numbers: fairproj info)")
+    for sentence in certificate_words(model.certificate_):
+        print_line(sentence)
+    print_line()
+    print_line(f"Model: {output}")
+    next_command = ["fairproj", "report", str(output), *map(str, data), "-o", "report.html"]
+    print_line(f"Next: {shlex.join(next_command)}")

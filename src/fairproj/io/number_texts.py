@@ -1,0 +1,201 @@
+"""Numbers in text columns of CSV files: decimal commas, and separators of thousands.
+
+``20000,5`` is a number with a decimal comma. ``1,234`` may be one, or one thousand two hundred and
+thirty-four; another value of the column, such as ``0,5``, or another column of the file may tell.
+Values such as ``1.234,50`` and ``1,234.50`` have separators of thousands, which are not read: the
+user is asked to remove them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_LOOKED_AT = 1000  # values that tell whether a column holds numbers at all
+_SIGN, _EXPONENT = r"^\s*[+-]?", r"([eE][+-]?\d+)?\s*$"
+_SPACES = r"[ '\x{2019}\x{00A0}\x{202F}]"
+# What all values of a column must match.
+_ALL = {
+    "comma": _SIGN + r"(\d+(,\d+)?|,\d+)" + _EXPONENT,
+    "grouped by commas": _SIGN + r"\d{1,3}((,\d{3})*(\.\d+)?|\.\d+)\s*$|" + _SIGN + r"\d+\s*$",
+    "grouped by points": _SIGN + r"\d{1,3}(\.\d{3})*(,\d+)?\s*$|" + _SIGN + r"\d+(,\d+)?\s*$",
+    "grouped by spaces": _SIGN + rf"([1-9]\d{{0,2}}({_SPACES}\d{{3}})+|\d+)([.,]\d+)?\s*$",
+    "point": _SIGN + r"\d+(\.\d+)?\s*$",
+    "both": _SIGN + r"\d*[.,]?\d+" + _EXPONENT,
+}
+_THOUSANDS = {"grouped by commas", "grouped by points", "grouped by spaces"}
+_COULD_BE_THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(,\d{3})+\s*$"
+_GROUPED = rf"\d(,|\.|{_SPACES})\d{{3}}(\D|$)"  # some value of a column with thousands
+_GENERAL = r"^[\s+\-\d.,'\x{2019}\x{00A0}\x{202F}eE]*\d[\s\d.,'\x{2019}\x{00A0}\x{202F}eE+\-]*$"
+
+
+class Spelling(Enum):
+    """How the numbers of a text column are written."""
+
+    decimal_comma = "decimal commas"
+    ambiguous = "commas that may separate decimals or thousands"
+    ambiguous_points = "points that may separate decimals or thousands"
+    thousands = "separators of thousands"
+    mixed = "both decimal points and decimal commas"
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is true of the values of a column so far.
+
+    Attributes
+    ----------
+    matched : frozenset of str
+        The patterns that all values match.
+    comma, grouped : bool
+        Whether any value has a comma, and what may be a separator of thousands.
+    decided : bool
+        Whether a value has a comma that cannot separate thousands.
+    example : str or None
+        A value that shows how numbers are written.
+    """
+
+    matched: frozenset[str] = frozenset(_ALL)
+    comma: bool = False
+    grouped: bool = False
+    decided: bool = False
+    example: str | None = None
+
+    def add(self, values: Any) -> Traits:
+        """With more values, of a pyarrow array of text."""
+        matched = frozenset(name for name in self.matched if _all_match(values, _ALL[name]))
+        commas = values.filter(pc.match_substring(values, ","))
+        shown = commas if len(commas) else values.filter(pc.match_substring_regex(values, r"\D"))
+        telling = commas.filter(pc.invert(pc.match_substring_regex(commas, _COULD_BE_THOUSANDS)))
+        example = self.example
+        if len(telling) and not self.decided:
+            example = telling[0].as_py()
+        elif example is None and len(shown):
+            example = shown[0].as_py()
+        return replace(
+            self,
+            matched=matched,
+            comma=self.comma or len(commas) > 0,
+            grouped=self.grouped or _any_match(values, _GROUPED),
+            decided=self.decided or len(telling) > 0,
+            example=example,
+        )
+
+    @property
+    def spelling(self) -> Spelling | None:
+        """How the numbers are written; None for a column of other text."""
+        if "comma" in self.matched and self.comma:
+            return Spelling.decimal_comma if self.decided else Spelling.ambiguous
+        if self.grouped and self.matched & _THOUSANDS:
+            only_points = "point" in self.matched
+            return Spelling.ambiguous_points if only_points else Spelling.thousands
+        return Spelling.mixed if "both" in self.matched and self.comma else None
+
+
+def _all_match(values: Any, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py())
+
+
+def _any_match(values: Any, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(values, pattern), min_count=0).as_py())
+
+
+@dataclass(frozen=True)
+class NumberTexts:
+    """The text columns of a file that hold numbers, with how these are written and an example."""
+
+    found: Mapping[str, tuple[Spelling, str]]
+
+    @classmethod
+    def of_traits(cls, traits: Mapping[str, Traits]) -> NumberTexts:
+        """Where a column of a file has decimal commas, those of others are read as such too."""
+        spelled = {
+            name: (each.spelling, each.example or "")
+            for name, each in traits.items()
+            if each.spelling is not None
+        }
+        if any(spelling is Spelling.decimal_comma for spelling, _ in spelled.values()):
+            spelled = {
+                name: (Spelling.decimal_comma if one is Spelling.ambiguous else one, example)
+                for name, (one, example) in spelled.items()
+            }
+        return cls(spelled)
+
+    @property
+    def commas(self) -> list[str]:
+        """The columns with decimal commas."""
+        return self._spelled(Spelling.decimal_comma)
+
+    def _spelled(self, spelling: Spelling) -> list[str]:
+        return [name for name, (found, _) in self.found.items() if found is spelling]
+
+    def problems(self) -> dict[str, str]:
+        """A sentence about each column that is not read as numbers."""
+        return {
+            name: f"column {name!r} has numbers with {spelling.value}, such as {example!r}; "
+            f"{_ADVICE[spelling]}"
+            for name, (spelling, example) in self.found.items()
+            if spelling is not Spelling.decimal_comma
+        }
+
+    def note(self) -> str:
+        """A sentence about the columns with decimal commas; empty if there are none."""
+        if not self.commas:
+            return ""
+        names = ", ".join(map(repr, self.commas[:8]))
+        more = f" and {len(self.commas) - 8} more" if len(self.commas) > 8 else ""
+        column, has = ("column", "has") if len(self.commas) == 1 else ("columns", "have")
+        example = self.found[self.commas[0]][1]
+        return (
+            f"{column} {names}{more} {has} decimal commas, such as {example!r}, and "
+            f"{'is' if len(self.commas) == 1 else 'are'} read as numbers"
+        )
+
+
+_ADVICE = {
+    Spelling.ambiguous: "write decimals with a point, and thousands without a separator",
+    Spelling.ambiguous_points: "write all decimals with a point, and thousands without a separator",
+    Spelling.thousands: "write thousands without a separator",
+    Spelling.mixed: "write all decimals with a point",
+}
+
+
+def find_traits(columns: Iterable[tuple[str, Any]]) -> dict[str, Traits]:
+    """The traits of the text columns that may hold numbers."""
+    found = {}
+    for name, column in columns:
+        values = column.drop_null() if pa.types.is_string(column.type) else column.slice(0, 0)
+        if len(values) and _all_match(values.slice(0, _LOOKED_AT), _GENERAL):
+            traits = Traits().add(_combined(values))
+            if traits.spelling is not None:
+                found[name] = traits
+    return found
+
+
+def _combined(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def read_commas(table: Any, names: Iterable[str]) -> Any:
+    """A table in which text columns with decimal commas are numbers."""
+    for name in names:
+        at = table.schema.get_field_index(name)
+        if at < 0 or not pa.types.is_string(table.schema.field(at).type):
+            continue
+        points = pc.replace_substring(pc.utf8_trim_whitespace(table.column(at)), ",", ".")
+        try:
+            table = table.set_column(at, name, pc.cast(points, pa.float64()))
+        except pa.ArrowInvalid as error:
+            value = re.search(r"'(.*)'", str(error))
+            shown = f" {value[1]!r}" if value else ""
+            raise ValueError(
+                f"column {name!r} has decimal commas in its first rows and{shown} later, which is "
+                "no number"
+            ) from None
+    return table

@@ -1,0 +1,350 @@
+"""The content of a page that documents a search for less discriminatory alternatives."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairproj.constraints import STATISTICS, find_statistic
+from fairproj.inference import FairnessReport
+from fairproj.io.versions import versions
+from fairproj.report._content import Content, finite
+from fairproj.report._markdown import _escape, _list, _reproduce, _section, _table
+from fairproj.report._source import Source
+from fairproj.selection import Alternatives
+from fairproj.selection.comparison import PLAIN, SCORES, describe
+
+FOUR_FIFTHS = 0.8
+FIGURES = {
+    "roc_auc": "ROC AUC",
+    "ks": "KS",
+    "accuracy": "accuracy",
+    "selection_rate": "share predicted positive",
+}
+_MEASURED = (
+    *("score", "roc_auc", "ks", "accuracy", "selection_rate", "gap"),
+    *("adverse_impact_ratio", "impact_group", "standardized_mean_difference", "difference_group"),
+)
+_JUDGED = ("useful", "within_tolerance", "pareto", "chosen")
+
+
+def alternatives_content(found: Alternatives, source: Source, positive: str) -> Content:
+    """The content of the page about a search, as plain lists, texts and numbers.
+
+    Parameters
+    ----------
+    found : Alternatives
+    source : Source
+        Where the rows come from; its ``more`` are further rows for the table of what was asked.
+    positive : str
+        The positive label, as text.
+    """
+    statistic = find_statistic(found.metric)
+    content: Content = {
+        "format": "fairproj alternatives",
+        "format_version": 1,
+        "title": f"Less discriminatory alternatives: {source.data}",
+        "created": datetime.date.today().isoformat(),
+        "outcome": found.outcome.value,
+        "summary": found.summary(),
+        "data": source.data,
+        "positive_label": positive,
+        "metric": found.metric,
+        "gap_name": statistic.words,
+        "scoring": found.scoring,
+        "score_name": SCORES[found.scoring],
+        "tolerance": found.tolerance,
+        "least_score": found.least_score,
+        "reference": found.reference,
+        "confidence": found.confidence,
+        "n_resamples": found.n_resamples,
+        "seed": found.random_state,
+        "rows": {name: len(rows) for name, rows in found.rows.items()},
+        "candidates": [_candidate(number, row) for number, row in found.ranked.iterrows()],
+        "test": _test(found),
+        "groups": _records(found.test_groups),
+        "gaps": _gaps(found.reports),
+        "reproduce": {
+            "command": source.command,
+            "sha256": source.sha256,
+            "versions": {n: v for n, v in versions().items() if v != "not installed"},
+        },
+    }
+    content["asked"] = _asked(content, source)
+    content["protocol"] = protocol(content)
+    content["limits"] = limits(content)
+    content["frontier"] = _points(content)
+    return finite(content)  # type: ignore[no-any-return]
+
+
+def _candidate(number: Any, row: pd.Series) -> Content:
+    """A row of the table of all models; the plain model is number 0."""
+    params = {name: _plain(value) for name, value in row["params"].items()}
+    return {
+        "number": int(number),
+        "words": describe(row["params"]),
+        "series": _series(row["params"]),
+        "params": params,
+        **{name: row[name] for name in _MEASURED},
+        **{name: bool(row[name]) for name in _JUDGED},
+        "rank": None if pd.isna(row["rank"]) else int(row["rank"]),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
+
+def _series(params: Mapping[str, Any]) -> str:
+    """What to call models that were bounded alike, in the legend of the picture."""
+    return describe(params).partition(" within ")[0].partition(",")[0] if params else PLAIN
+
+
+def _records(frame: pd.DataFrame) -> list[Content]:
+    known = frame.astype(object).where(frame.notna(), None)
+    return known.to_dict("records")  # type: ignore[return-value]
+
+
+def _test(found: Alternatives) -> list[Content]:
+    """Figures on the test rows; without a chosen model, those of the plain one alone."""
+    names = {**FIGURES, "gap": find_statistic(found.metric).words}
+    models = ("plain",) if found.chosen is None else ("plain", "chosen", "difference")
+    return [
+        {
+            "figure": figure,
+            "name": name,
+            **{one: _ends(found.test.loc[figure], one) for one in models},
+        }
+        for figure, name in names.items()
+    ]
+
+
+def _ends(row: Any, name: str) -> Content:
+    return {"estimate": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
+
+
+def _gaps(reports: Mapping[str, FairnessReport]) -> list[Content]:
+    """All gaps on the test rows, one row for each gap and a column for each model."""
+    by_model: dict[str, Any] = {
+        name: report.gaps.set_index("gap") for name, report in reports.items()
+    }
+    return [
+        {
+            "gap": gap,
+            "name": statistic.words,
+            **{
+                model: {end: float(gaps.loc[gap, end]) for end in ("estimate", "low", "high")}
+                for model, gaps in by_model.items()
+            },
+        }
+        for gap, statistic in STATISTICS.items()
+    ]
+
+
+def _asked(content: Content, source: Source) -> list[list[str]]:
+    rows = content["rows"]
+    return [
+        ["Data", source.data],
+        *([name, value] for name, value in source.more.items()),
+        ["Positive label", content["positive_label"]],
+        ["Gap that is to be small", content["gap_name"]],
+        ["Score that is to be kept", content["score_name"]],
+        ["Tolerance", f"at most {content['tolerance']:g} below the plain model"],
+        ["Reference group", content["reference"]],
+        [
+            "Rows",
+            f"{rows['training']:,} for training, {rows['selection']:,} for selection, "
+            f"{rows['test']:,} for the test",
+        ],
+        ["Candidates", f"{len(content['candidates']) - 1}"],
+        ["Seed", f"{content['seed']}"],
+    ]
+
+
+def protocol(content: Content) -> list[str]:
+    """How the search was done, in plain words."""
+    rows, score = content["rows"], content["score_name"]
+    n_candidates = len(content["candidates"]) - 1
+    return [
+        f"The {sum(rows.values()):,} rows were split at random (seed {content['seed']}) into "
+        f"{rows['training']:,} training rows, {rows['selection']:,} selection rows and "
+        f"{rows['test']:,} test rows, with the same share of each group and label in all parts.",
+        f"The plain model, which has no fairness constraint, and {n_candidates} candidates were "
+        "trained on the training rows alone. Each candidate is a model of boosted trees with a "
+        "limit on a gap between the groups; the table of everything that was tried lists them.",
+        "Every model was measured on the selection rows. A candidate counts if it is useful (its "
+        "predictions beat chance and are not the same for nearly everyone) and if its "
+        f"{score} is at most {content['tolerance']:g} below that of the plain model. Of those that "
+        "count, the one with the smallest gap was chosen; of equal gaps, the one with the better "
+        "score.",
+        "The chosen model and the plain model were then measured on the test rows, once. The best "
+        "of many candidates looks better than it is on the rows that it was chosen by. The test "
+        "rows had no part in the choice, so the figures from them do not have this fault.",
+        f"On the test rows, {100 * content['confidence']:g} % intervals of rates, gaps, adverse "
+        "impact ratios and accuracies are exact for any number of rows. Those of ROC AUC, KS and "
+        "the standardized mean difference, and of every difference between the two models, come "
+        f"from {content['n_resamples']:,} resamples of the test rows within each group (paired "
+        f"bootstrap, seed {content['seed']}) and are approximate. Each interval holds by itself.",
+    ]
+
+
+def limits(content: Content) -> list[str]:
+    """What the search does not tell."""
+    return [
+        "This page is not legal advice. Whether a model must be replaced, and which loss of "
+        f"{content['score_name']} is acceptable, are legal and business decisions.",
+        "The search covers boosted trees on the columns that were given, with the settings listed. "
+        "Other features, other kinds of models, other labels and other cut-offs were not tried. "
+        "That no alternative is found does not show that there is none.",
+        "The adverse impact ratio compares how often groups are selected, at the cut-off in use. "
+        f"It supposes that {content['positive_label']} is the outcome that people want. It does "
+        "not say whether the people selected are the right ones, how errors are spread over the "
+        "groups, or what holds at another cut-off. A ratio above 0.8 (four fifths) does not show "
+        "that a model is fair, and one below does not show that it is unlawful.",
+        "The standardized mean difference is that of the predicted probabilities, divided by the "
+        "pooled standard deviation of the two groups compared. Compare it only with figures that "
+        "were computed alike.",
+        "Labels are taken as the truth. If they were shaped by unequal treatment, no figure here "
+        "makes up for that.",
+        "Intervals hold if the rows are an independent sample of the people the model will be used "
+        "for. Groups that were not compared, and single persons, are not looked at.",
+    ]
+
+
+def _points(content: Content) -> Content:
+    """The picture: score and gap of every model on the selection rows."""
+    points = [
+        {
+            **{name: row[name] for name in ("series", "words", "score", "gap", "chosen")},
+            "plain": row["number"] == 0,
+            "counts": row["rank"] is not None or row["number"] == 0,
+            "best": row["pareto"],
+            "score_se": None,
+            "gap_se": None,
+        }
+        for row in content["candidates"]
+    ]
+    return {
+        "gap_name": content["gap_name"],
+        "score_name": content["score_name"],
+        "least_score": content["least_score"],
+        "points": points,
+    }
+
+
+def alternatives_markdown(content: Content) -> str:
+    """The page as Markdown."""
+    share = f"{100 * content['confidence']:g} %"
+    parts = [
+        f"# {_escape(content['title'])}",
+        f"{content['created']}.",
+        *_section("Summary", map(_escape, content["summary"])),
+        *_section("What was asked", [_table(["", ""], content["asked"])]),
+        *_section(f"Test rows, with {share} intervals", [_test_table(content)]),
+        *_section(
+            "Adverse impact ratio and standardized mean difference by group, test rows",
+            [_group_table(content)],
+        ),
+        *_section("All gaps, test rows", [_gap_table(content)]),
+        *_section("Everything that was tried, selection rows", [_candidate_table(content)]),
+        *_section("How the search was done", [_list(content["protocol"])]),
+        *_section("Limits", [_list(content["limits"])]),
+        *_section("Reproduce", _reproduce(content["reproduce"])),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_MODELS = {"plain": "Plain model", "chosen": "Chosen model", "difference": "Difference"}
+
+
+def _models_of(rows: list[Content]) -> dict[str, str]:
+    return {name: words for name, words in _MODELS.items() if name in rows[0]}
+
+
+def _test_table(content: Content) -> str:
+    models = _models_of(content["test"])
+    rows = [[row["name"], *(_interval(row[one]) for one in models)] for row in content["test"]]
+    return _table(["Figure", *models.values()], rows)
+
+
+def _gap_table(content: Content) -> str:
+    models = _models_of(content["gaps"])
+    rows = [[row["name"], *(_interval(row[one]) for one in models)] for row in content["gaps"]]
+    return _table(["Gap", *models.values()], rows)
+
+
+def _group_table(content: Content) -> str:
+    rows = [
+        [
+            _MODELS[row["model"]],
+            row["group"],
+            f"{row['rows']:,}",
+            *(_interval(_ends_of(row, name)) for name in _BY_GROUP),
+        ]
+        for row in content["groups"]
+    ]
+    return _table(["Model", "Group", "Rows", *_BY_GROUP.values()], rows)
+
+
+_BY_GROUP = {
+    "selection_rate": "Selection rate",
+    "adverse_impact_ratio": "AIR",
+    "standardized_mean_difference": "SMD",
+}
+
+
+def _ends_of(row: Content, name: str) -> Content:
+    return {"estimate": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
+
+
+def _candidate_table(content: Content) -> str:
+    columns = {
+        "roc_auc": "ROC AUC",
+        "ks": "KS",
+        "accuracy": "Accuracy",
+        "gap": "Gap",
+        "adverse_impact_ratio": "AIR, worst group",
+        "standardized_mean_difference": "SMD, worst group",
+    }
+    rows = [
+        [
+            "" if row["rank"] is None else row["rank"],
+            row["words"],
+            *(_number(row[name]) for name in columns),
+            "yes" if row["pareto"] else "no",
+            standing(row),
+        ]
+        for row in content["candidates"]
+    ]
+    return _table(["Rank", "Model", *columns.values(), "Pareto optimal", "Standing"], rows)
+
+
+def standing(row: Content) -> str:
+    """What became of a model, in a few words."""
+    if row["number"] == 0:
+        return PLAIN
+    if row["chosen"]:
+        return "chosen"
+    if not row["useful"]:
+        return "not useful"
+    return "within tolerance" if row["within_tolerance"] else "score too low"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def _interval(row: Content) -> str:
+    if row["estimate"] is None:
+        return "unknown"
+    low, high = ("unlimited" if end is None else f"{end:.3f}" for end in (row["low"], row["high"]))
+    return f"{row['estimate']:.3f} ({low} to {high})"

@@ -1,0 +1,408 @@
+"""What a search for alternatives found: its table, the test rows, and sentences about both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fairproj.constraints import RATES, Statistic, find_statistic
+from fairproj.data.cells import CellCounts
+from fairproj.data.checks import Groups, listing
+from fairproj.data.types import Array, Codes
+from fairproj.estimators.fairboost import FairBoostClassifier
+from fairproj.inference.figures import TOTALS, ModelFigures, percentile_interval, resample
+from fairproj.inference.intervals import check_confidence, exact_interval
+from fairproj.inference.ratios import ratio_intervals
+from fairproj.inference.report import FairnessReport
+from fairproj.metrics import find_reference
+from fairproj.selection.fits import TIE, format_value
+
+SCORES = {"roc_auc": "ROC AUC", "accuracy": "accuracy"}
+PLAIN = "plain model"
+_COMPARED = ("plain", "chosen", "difference")
+
+
+class SearchOutcome(Enum):
+    """What a search for alternatives came to."""
+
+    FOUND = "found"
+    UNCERTAIN = "uncertain"
+    COSTLY = "costly"
+    NOT_CONFIRMED = "not confirmed"
+    NONE = "none"
+
+    @property
+    def sentence(self) -> str:
+        """What to show."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    SearchOutcome.FOUND: "A less discriminatory alternative was found: its gap on the test rows is "
+    "smaller by more than chance explains.",
+    SearchOutcome.UNCERTAIN: "Whether the chosen alternative is less discriminatory is uncertain: "
+    "on the test rows, the difference between the gaps is within the noise.",
+    SearchOutcome.COSTLY: "The chosen alternative is less discriminatory and costs more than the "
+    "tolerance allows: on the test rows, its score is lower by more than that.",
+    SearchOutcome.NOT_CONFIRMED: "The chosen alternative is not less discriminatory: its gap on "
+    "the test rows is larger than that of the plain model.",
+    SearchOutcome.NONE: "No less discriminatory alternative was found: no candidate within the "
+    "tolerance has a smaller gap than the plain model on the selection rows.",
+}
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """A search for models that are about as good as the plain one and less discriminatory.
+
+    Attributes
+    ----------
+    table : DataFrame
+        What was measured on the selection rows, a row for each model: the plain model first, then
+        the candidates in the order in which they were tried. Columns: ``params``; ``score`` (the
+        one of ``scoring``), ``roc_auc``, ``accuracy``, ``ks``, ``selection_rate``; ``gap``;
+        ``adverse_impact_ratio`` with ``impact_group`` (the group where it is smallest) and
+        ``standardized_mean_difference`` with ``difference_group`` (the group where it is furthest
+        from 0), both of the groups other than the reference; ``useful``, ``within_tolerance``,
+        ``pareto`` (no other useful model has as good a score and gap, and one of them better),
+        ``rank`` (of the useful candidates within the tolerance, by gap; missing for others) and
+        ``chosen``.
+    plain : classifier
+        Fitted on the training rows.
+    chosen : FairBoostClassifier or None
+        The candidate of rank 1, fitted on the training rows; None if its gap is not smaller than
+        that of the plain model. Its `baseline_` has the same settings without a constraint.
+    outcome : SearchOutcome
+    test : DataFrame
+        The figures ``roc_auc``, ``accuracy``, ``ks``, ``selection_rate`` and ``gap`` on the test
+        rows: ``plain``, ``chosen`` and their ``difference`` (chosen less plain), each with ``_low``
+        and ``_high``.
+    test_groups : DataFrame
+        A row for each model and group: ``model``, ``group``, ``rows``, ``selection_rate``,
+        ``adverse_impact_ratio`` and ``standardized_mean_difference``, each with ``_low`` and
+        ``_high``.
+    reports : dict of str to FairnessReport
+        All rates and gaps of ``"plain"`` and, if there is one, ``"chosen"`` on the test rows.
+    rows : dict of str to array
+        Positions of the ``"training"``, ``"selection"`` and ``"test"`` rows.
+    metric, scoring, reference : str
+        The gap, the score, and the group that the others are compared with.
+    tolerance, confidence : float
+    n_resamples, random_state : int
+        Of the bootstrap.
+
+    Notes
+    -----
+    On the test rows, the intervals of rates, gaps and adverse impact ratios are exact, and so are
+    those of the accuracy and the selection rate. Those of ROC AUC, KS and the standardized mean
+    difference, and of all differences between the two models, are percentile intervals of a
+    bootstrap that resamples the rows of each group, the same for both models; they are approximate.
+    """
+
+    table: pd.DataFrame
+    plain: Any = field(repr=False)
+    chosen: FairBoostClassifier | None = field(repr=False)
+    outcome: SearchOutcome
+    test: pd.DataFrame
+    test_groups: pd.DataFrame
+    reports: dict[str, FairnessReport] = field(repr=False)
+    rows: dict[str, Codes] = field(repr=False)
+    metric: str
+    scoring: str
+    reference: str
+    tolerance: float
+    confidence: float
+    n_resamples: int
+    random_state: int
+
+    @property
+    def ranked(self) -> pd.DataFrame:
+        """The table with the plain model first, then by rank, then the others by gap."""
+        candidates = self.table.iloc[1:].sort_values(["rank", "gap"], kind="stable")
+        return pd.concat([self.table.iloc[:1], candidates])
+
+    @property
+    def least_score(self) -> float:
+        """The score that a candidate needed on the selection rows."""
+        return float(self.table["score"].iloc[0]) - self.tolerance
+
+    def summary(self) -> list[str]:
+        """What was found, in sentences."""
+        return [self.outcome.sentence, _tried(self), *_on_test_rows(self)]
+
+    def __str__(self) -> str:
+        table = self.ranked.assign(model=[describe(row) for row in self.ranked["params"]])
+        columns = ["model", "score", "gap", "adverse_impact_ratio", "within_tolerance"]
+        return "\n".join([*self.summary(), table[columns].to_string(index=False)])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure and how to judge it; the reference becomes a group's position."""
+
+    statistic: Statistic
+    scoring: str
+    tolerance: float
+    reference: Any
+    confidence: float
+    n_resamples: int
+    seed: int
+
+    def check(self) -> None:
+        check_confidence(self.confidence)
+        if self.scoring not in SCORES:
+            raise ValueError(
+                f"scoring={self.scoring!r} is unknown; use one of {listing([*SCORES])}"
+            )
+        if not isinstance(self.tolerance, Real) or not 0 <= self.tolerance < 1:
+            raise ValueError(
+                f"tolerance={self.tolerance!r} must be 0 or more and below 1; 0.01 is one point"
+            )
+        if self.n_resamples < 100:
+            raise ValueError(f"n_resamples={self.n_resamples} must be 100 or more")
+
+    def with_reference(self, counts: CellCounts, groups: Groups) -> Plan:
+        """With the reference found among the groups: the one named, or the one selected most."""
+        rates = RATES["selection_rate"].values(counts)
+        return replace(self, reference=find_reference(self.reference, groups, rates))
+
+    def figures(
+        self, actual: NDArray[np.bool_], predicted: NDArray[np.bool_], score: Array, groups: Any
+    ) -> ModelFigures:
+        return ModelFigures(actual, predicted, score, groups, self.statistic, self.reference)
+
+
+def compare(
+    plan: Plan,
+    table: pd.DataFrame,
+    plain: Any,
+    chosen: FairBoostClassifier | None,
+    figures: list[ModelFigures],
+    rows: dict[str, Codes],
+) -> Alternatives:
+    names = figures[0].groups.names
+    models = ["plain", "chosen"][: len(figures)]
+    reports = {
+        name: FairnessReport.from_counts(one.counts(), names, confidence=plan.confidence)
+        for name, one in zip(models, figures, strict=True)
+    }
+    resamples = resample(figures, plan.n_resamples, plan.seed)
+    lows, highs = percentile_interval(resamples.mean_differences, plan.confidence)
+    test = _totals_table(figures, reports, resamples.totals, plan)
+    groups = [
+        _group_rows(name, one, (lows[i], highs[i]), plan.confidence)
+        for i, (name, one) in enumerate(zip(models, figures, strict=True))
+    ]
+    return Alternatives(
+        table=table,
+        plain=plain,
+        chosen=chosen,
+        outcome=_outcome(test, plan),
+        test=test,
+        test_groups=pd.concat(groups, ignore_index=True),
+        reports=reports,
+        rows=rows,
+        metric=plan.statistic.name,
+        scoring=plan.scoring,
+        reference=names[plan.reference],
+        tolerance=plan.tolerance,
+        confidence=plan.confidence,
+        n_resamples=plan.n_resamples,
+        random_state=plan.seed,
+    )
+
+
+def _totals_table(
+    figures: list[ModelFigures],
+    reports: dict[str, FairnessReport],
+    resampled: Array,
+    plan: Plan,
+) -> pd.DataFrame:
+    """Figures of the models and their difference, with intervals."""
+    table = pd.DataFrame(index=pd.Index(TOTALS, name="figure"))
+    lows, highs = percentile_interval(resampled, plan.confidence)
+    for i, (name, report) in enumerate(reports.items()):
+        table[name] = figures[i].totals()
+        table[f"{name}_low"], table[f"{name}_high"] = lows[i], highs[i]
+        ends = [f"{name}_low", f"{name}_high"]
+        gap: Any = report.gaps.set_index("gap").loc[plan.statistic.name]
+        correct = figures[i].actual == figures[i].predicted
+        exact = {
+            "gap": [gap["low"], gap["high"]],
+            "accuracy": _share_interval(correct, plan.confidence),
+            "selection_rate": _share_interval(figures[i].predicted, plan.confidence),
+        }
+        for figure, interval in exact.items():
+            table.loc[figure, ends] = interval
+    if len(figures) == 2:
+        change = np.diff(resampled, axis=1)[:, 0]
+        table["difference"] = table["chosen"] - table["plain"]
+        low, high = percentile_interval(change, plan.confidence)
+        table["difference_low"], table["difference_high"] = low, high
+    columns = [f"{name}{end}" for name in _COMPARED for end in ("", "_low", "_high")]
+    return table.reindex(columns=columns)
+
+
+def _share_interval(rows: NDArray[np.bool_], confidence: float) -> list[float]:
+    return [float(end) for end in exact_interval(rows.sum(), len(rows), confidence)]
+
+
+def _group_rows(
+    name: str, figures: ModelFigures, ends: tuple[Array, Array], confidence: float
+) -> pd.DataFrame:
+    """The figures of each group for one model."""
+    rate = RATES["selection_rate"]
+    counts = figures.counts()
+    hits, rows = rate.counts(counts)
+    rate_ends = exact_interval(hits, rows, confidence)
+    ratio_ends = ratio_intervals(hits, rows, figures.reference, confidence)
+    table = pd.DataFrame({"model": name, "group": figures.groups.names, "rows": rows.astype(int)})
+    columns = {
+        "selection_rate": (rate.values(counts), *rate_ends),
+        "adverse_impact_ratio": (figures.impact_ratios(), *ratio_ends),
+        "standardized_mean_difference": (figures.mean_differences(), *ends),
+    }
+    for column, (value, low, high) in columns.items():
+        table[column], table[f"{column}_low"], table[f"{column}_high"] = value, low, high
+    return table
+
+
+def _outcome(test: pd.DataFrame, plan: Plan) -> SearchOutcome:
+    gap: Any = test.loc["gap"]
+    score: Any = test.loc[plan.scoring]
+    if np.isnan(gap["chosen"]):
+        return SearchOutcome.NONE
+    if gap["difference_low"] > 0:
+        return SearchOutcome.NOT_CONFIRMED
+    if not gap["difference_high"] < 0:
+        return SearchOutcome.UNCERTAIN
+    costly = score["difference_high"] < -plan.tolerance
+    return SearchOutcome.COSTLY if costly else SearchOutcome.FOUND
+
+
+# Sentences
+
+
+def describe(params: Mapping[str, Any]) -> str:
+    """A candidate in words; no parameters are the plain model."""
+    if not params:
+        return PLAIN
+    words = {
+        "max_leaf_nodes": "{} leaves",
+        "learning_rate": "learning rate {:g}",
+        "random_state": "seed {}",
+    }
+    parts = [_bound_words(params["constraints"], params["max_gap"])]
+    for name, value in params.items():
+        if name in words and value is not None:
+            parts.append(words[name].format(value))
+        elif name not in ("constraints", "max_gap", *words):
+            parts.append(f"{name}={value!r}")
+    return ", ".join(parts)
+
+
+def _bound_words(constraints: Any, max_gap: Any) -> str:
+    if constraints is None:
+        return "no constraint"
+    names = constraints if isinstance(constraints, list | tuple) else [constraints]
+    shown = [one.replace("_", " ") if isinstance(one, str) else type(one).__name__ for one in names]
+    return f"{' and '.join(shown)} within {format_value(max_gap)}"
+
+
+def _tried(found: Alternatives) -> str:
+    candidates = found.table.iloc[1:]
+    ranked = candidates[candidates["rank"].notna()]
+    smaller = int((ranked["gap"] < found.table["gap"].iloc[0] - TIE).sum())
+    score = SCORES[found.scoring]
+    text = (
+        f"Of {len(candidates)} candidates, {len(ranked)} are useful and have {_a(score)} of at "
+        f"least {found.least_score:.3f} on the {len(found.rows['selection']):,} selection rows "
+        f"(that of the plain model, {found.table['score'].iloc[0]:.3f}, less the tolerance of "
+        f"{found.tolerance:g}); {smaller} of these have a smaller "
+        f"{find_statistic(found.metric).words} than the plain model."
+    )
+    if found.chosen is None:
+        return text
+    params = found.table.loc[found.table["chosen"], "params"].iloc[0]
+    return f"{text} The one where it is smallest was chosen: {describe(params)}."
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiouR' else 'a'} {noun}"
+
+
+def _on_test_rows(found: Alternatives) -> list[str]:
+    gap: Any = found.test.loc["gap"]
+    score: Any = found.test.loc[found.scoring]
+    share = f"{100 * found.confidence:g} %"
+    words = find_statistic(found.metric).words
+    rows = f"On the {len(found.rows['test']):,} test rows, which had no part in training or choice,"
+    plain = f"{gap['plain']:.3f} (exact {share} interval {_range(gap, 'plain')})"
+    if found.chosen is None:
+        return [f"{rows} the {words} of the plain model is {plain}."]
+    return [
+        f"{rows} the {words} is {gap['chosen']:.3f} (exact {share} interval "
+        f"{_range(gap, 'chosen')}) with the chosen model and {plain} with the plain one. The "
+        f"difference is {gap['difference']:+.3f} ({share} interval {_range(gap, 'difference')}).",
+        f"The {SCORES[found.scoring]} is {score['chosen']:.3f} with the chosen model and "
+        f"{score['plain']:.3f} with the plain one there; the difference is "
+        f"{score['difference']:+.3f} ({share} interval {_range(score, 'difference')}), "
+        f"{_side(score, found.tolerance)}.",
+        _impact(found),
+        *_other_gaps(found),
+    ]
+
+
+def _other_gaps(found: Alternatives) -> list[str]:
+    """Which other gaps are larger with the chosen model on the test rows."""
+    plain, chosen = (found.reports[name].gaps.set_index("gap") for name in ("plain", "chosen"))
+    larger = [
+        f"{find_statistic(name).words} ({chosen.loc[name, 'estimate']:.3f}; plain "
+        f"{plain.loc[name, 'estimate']:.3f})"
+        for name in plain.index
+        if name != found.metric and chosen.loc[name, "estimate"] > plain.loc[name, "estimate"] + TIE
+    ]
+    if not larger:
+        return []
+    return [f"Other gaps are larger with the chosen model on these rows: {'; '.join(larger)}."]
+
+
+def _impact(found: Alternatives) -> str:
+    """The worst adverse impact ratio of either model on the test rows."""
+    groups = found.test_groups[found.test_groups["group"] != found.reference]
+    known = groups.dropna(subset=["adverse_impact_ratio"])
+    if known["model"].nunique() < 2:
+        return f"Nobody of the group {found.reference} is selected by one of the models."
+    ordered = known.sort_values("adverse_impact_ratio", kind="stable")
+    plain, chosen = (
+        ordered[ordered["model"] == name].iloc[0].to_dict() for name in ("plain", "chosen")
+    )
+    name = "adverse_impact_ratio"
+    lower = " It is lower with the chosen model: look at the selection rates of both."
+    return (
+        f"The smallest adverse impact ratio to {found.reference} is {chosen[name]:.3f} "
+        f"({_range(chosen, name)}) for {chosen['group']} with the chosen model and "
+        f"{plain[name]:.3f} ({_range(plain, name)}) for {plain['group']} with the plain one."
+        f"{lower if chosen[name] < plain[name] else ''}"
+    )
+
+
+def _side(score: Mapping[str, float], tolerance: float) -> str:
+    """Where the difference between the scores lies."""
+    allowed = f"the tolerance of {tolerance:g}"
+    if score["difference_high"] < -tolerance:
+        return f"more than {allowed} below"
+    if score["difference_low"] < -tolerance:
+        return f"which does not tell whether the loss is within {allowed}: the rows are too few"
+    return f"within {allowed}"
+
+
+def _range(row: Any, name: str) -> str:
+    return f"{row[f'{name}_low']:.3f} to {row[f'{name}_high']:.3f}"

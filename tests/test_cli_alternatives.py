@@ -1,0 +1,209 @@
+"""``fairproj alternatives``, as a user runs it."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from commands import run, run_json
+from fairproj import load
+from fairproj.cli import app
+from fairproj.selection import alternatives as module
+from fairproj.selection import fair_train_test_split
+from simulated import unfair
+
+TASK = ("--label", "repaid", "--sensitive", "sex")
+QUICK = ("--rounds", 5, "--jobs", 1)
+
+
+def write_loans(path, n_rows=1000):
+    X, y, groups = unfair(n_rows)
+    frame = pd.DataFrame(X, columns=["income", "zone", "noise"])
+    frame["sex"] = np.where(groups, "male", "female")
+    frame["repaid"] = np.where(y > 0, "yes", "no")
+    frame.to_csv(path, index=False)
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """A folder with a file of loans, and all that the command writes about it."""
+    folder = tmp_path_factory.mktemp("alternatives")
+    data = folder / "loans.csv"
+    write_loans(data)
+    outputs = [part for kind in ("html", "md", "json") for part in ("-o", folder / f"a.{kind}")]
+    model = ("--model", folder / "m.fairproj")
+    result = run("alternatives", data, *TASK, *QUICK, "--tolerance", 0.1, *outputs, *model)
+    return folder, result.stdout
+
+
+def test_what_is_printed(searched):
+    folder, printed = searched
+    text = " ".join(printed.split())
+    assert "Models within the tolerance on the 250 selection rows, by gap" in text
+    assert "…" not in text  # 80 columns are enough for the table
+    assert "On the 250 test rows figure model value 95 % interval" in text
+    assert "A less discriminatory alternative was found" in text
+    assert "Groups on the test rows, compared with male" in text
+    assert re.search(r"\d+ more candidates, listed by --output and --json", text)
+    assert f"Model: {folder / 'm.fairproj'}" in text.replace("- ", "-")
+
+
+def test_the_files_say_the_same(searched):
+    folder, printed = searched
+    content = json.loads((folder / "a.json").read_text())
+    page, markdown = ((folder / f"a.{kind}").read_text() for kind in ("html", "md"))
+    assert content["outcome"] == "found"
+    assert len(content["candidates"]) == 1 + 56
+    for sentence in content["summary"]:
+        assert sentence in " ".join(printed.split())
+        assert sentence in markdown
+        assert sentence in page
+    for row in content["candidates"]:
+        assert row["words"] in markdown
+        assert row["words"] in page
+    assert [row["rank"] for row in content["candidates"][1:3]] == [1, 2]
+    assert content["reproduce"]["command"].startswith("fairproj")
+    assert content["reproduce"]["sha256"] in markdown
+    assert "This page is not legal advice" in markdown
+    assert content["candidates"][1]["chosen"]
+
+
+def test_audit_and_report_find_the_test_rows_again(searched):
+    folder, _ = searched
+    data, model = folder / "loans.csv", folder / "m.fairproj"
+    content = json.loads((folder / "a.json").read_text())
+    audited = run_json("audit", model, data)
+    assert audited["data"]["which"] == "the 25 % of the rows held out from training"
+    gap = next(row for row in audited["gaps"] if row["gap"] == "demographic_parity")
+    (mine,) = [row["chosen"] for row in content["test"] if row["figure"] == "gap"]
+    assert {end: gap[end] for end in mine} == mine
+    frame = pd.read_csv(data)
+    test = fair_train_test_split(frame, frame["repaid"], frame["sex"], random_state=0)[1]
+    assert audited["data"]["rows"] == len(test)
+    accuracy = (load(model).predict(test[["income", "zone", "noise"]]) == test["repaid"]).mean()
+    (scored,) = [row["chosen"] for row in content["test"] if row["figure"] == "accuracy"]
+    assert scored["estimate"] == pytest.approx(accuracy)
+    run("report", model, data, "-o", folder / "r.html")
+    assert "income" in run("info", model).stdout
+
+
+def test_json_is_the_content(searched):
+    folder, _ = searched
+    again = run_json("alternatives", folder / "loans.csv", *TASK, *QUICK, "--tolerance", 0.1)
+    written = json.loads((folder / "a.json").read_text())
+    for part in ("candidates", "test", "groups", "summary"):
+        assert again[part] == written[part]
+
+
+def test_none_found(tmp_path):
+    """A perfect model, where every smaller gap costs accuracy; no model is written."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(2, size=800)
+    x = (rng.normal(size=800) + group).round(1)
+    frame = pd.DataFrame({"x": x, "sex": group, "repaid": (x > 0.5).astype(int)})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    files = ("-o", tmp_path / "a.html", "--model", tmp_path / "m.fairproj")
+    options = ("--scoring", "accuracy", "--tolerance", 0, *files)
+    result = run("alternatives", tmp_path / "d.csv", *TASK, *QUICK, *options, code=3)
+    text = " ".join(result.stdout.split())
+    assert "No less discriminatory alternative was found" in text
+    assert "No model was chosen" in text
+    assert not (tmp_path / "m.fairproj").exists()
+    assert "No alternative found" in (tmp_path / "a.html").read_text()
+
+
+def test_within_the_noise(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1500, 2))
+    frame = pd.DataFrame(x, columns=["x", "z"])
+    frame["sex"] = rng.integers(2, size=1500)
+    frame["repaid"] = (x[:, 0] + rng.normal(size=1500) > 0).astype(int)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    result = run("alternatives", tmp_path / "d.csv", *TASK, *QUICK, "--tolerance", 0.05, code=4)
+    assert "within the noise" in " ".join(result.stdout.split())
+
+
+def test_rare_labels_get_advice(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1600)
+    rare = x + 2 * rng.normal(size=1600) > 4
+    frame = pd.DataFrame({"x": x, "sex": rng.integers(2, size=1600), "repaid": rare.astype(int)})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    arguments = ("alternatives", tmp_path / "d.csv", *TASK, *QUICK)
+    stderr = run(*arguments, code=1).stderr
+    assert "with rare labels add --class-weight balanced or --selection-rate" in stderr
+    arguments = [str(one) for one in (*arguments, "--class-weight", "balanced", "--json")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code in (0, 3, 4)
+    plain = json.loads(result.stdout)["candidates"][0]
+    assert plain["useful"]
+    assert plain["selection_rate"] > 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("-o", "a.pdf"), "a.pdf has an unknown suffix; name a .html, .md or .json file"),
+        (("-o", "loans.csv"), "loans.csv is an input already; name another file"),
+        (("-o", "old.html"), "old.html exists already; add --force to replace it"),
+        (("--tolerance", "-1"), "--tolerance -1 must be 0 or more and below 1"),
+        (("--reference", "other"), "reference='other' is not a group; the groups are 'female'"),
+        (("--threshold", 0.3, "--selection-rate", 0.3), "both say where to decide"),
+        (("--positive", "maybe"), "--positive maybe is not among the values of 'repaid'"),
+        (("--drop", "nothing"), "'nothing'"),
+    ],
+)
+def test_bad_values(tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    write_loans(tmp_path / "loans.csv", 200)
+    (tmp_path / "old.html").write_text("kept")
+    result = run("alternatives", "loans.csv", *TASK, *QUICK, *options, code=1)
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert (tmp_path / "old.html").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    "options", [("--constraint", "parity"), ("--scoring", "f1"), ("--threshold", 2), ("--jobs", 0)]
+)
+def test_wrong_usage(tmp_path, options):
+    write_loans(tmp_path / "loans.csv", 200)
+    assert "Error" in run("alternatives", tmp_path / "loans.csv", *TASK, *options, code=2).stderr
+
+
+def test_interrupted(tmp_path, monkeypatch):
+    write_loans(tmp_path / "loans.csv", 600)
+    original, calls = module.SeparateRows.fit, []
+
+    def interrupted(self, **parameters):
+        calls.append(parameters)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return original(self, **parameters)
+
+    monkeypatch.setattr(module.SeparateRows, "fit", interrupted)
+    output = ("-o", tmp_path / "a.html")
+    result = run("alternatives", tmp_path / "loans.csv", *TASK, *QUICK, *output, code=130)
+    assert result.stderr == (
+        "Interrupted. 3 of 56 candidates were measured, and nothing was chosen.\n"
+    )
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_the_files_of_a_hostile_table(tmp_path):
+    """Names from the data are text everywhere."""
+    X, y, groups = unfair(600)
+    name = "<script>alert(1)</script> | *x*"
+    frame = pd.DataFrame(X, columns=[name, "b", "c"])
+    frame["sex"] = np.where(groups, name, "ordinary")
+    frame["repaid"] = np.where(y > 0, name, "no")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    outputs = ("-o", tmp_path / "a.html", "-o", tmp_path / "a.md")
+    more = ("--positive", name, "--tolerance", 0.3)
+    arguments = ("alternatives", tmp_path / "d.csv", *TASK, *QUICK, *outputs, *more)
+    run(*arguments, code=0)
+    assert "<script>alert" not in (tmp_path / "a.html").read_text()
+    assert "<script>alert" not in (tmp_path / "a.md").read_text()

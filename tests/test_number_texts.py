@@ -1,0 +1,249 @@
+"""Decimal commas and separators of thousands in CSV files; ZIP archives; long headers."""
+
+import os
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commands import run, run_json
+from fairproj import load
+from fairproj.io import tables
+from fairproj.io.number_texts import NumberTexts, Spelling, find_traits
+from fairproj.io.tables import DataFile, DataFileError
+
+NUMBER = {"a": pa.float64(), "b": pa.float64()}
+
+
+def in_file(tmp_path, text, name="t.csv"):
+    (tmp_path / name).write_text(text, "utf-8")
+    return DataFile.from_path(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("texts", "spelling"),
+    [
+        (["20000,5", "3"], Spelling.decimal_comma),
+        (["1,234", "0,5"], Spelling.decimal_comma),
+        (["1,234", "12345,678"], Spelling.decimal_comma),  # four digits before it
+        (["0,123"], Spelling.decimal_comma),  # no thousands begin with 0
+        (["-1,5", "+2,5", ",5", "1,5e3"], Spelling.decimal_comma),
+        (["1,234", "12"], Spelling.ambiguous),
+        (["1,234,567", "1,5"], None),
+        (["1,234,567"], Spelling.thousands),
+        (["1,234.50", "2.5"], Spelling.thousands),
+        (["1.234,50", "0,99"], Spelling.thousands),
+        (["1.234.567"], Spelling.thousands),
+        (["1 234,5", "7"], Spelling.thousands),
+        (["1'234", "7"], Spelling.thousands),
+        (["1.234", "12.500"], Spelling.ambiguous_points),
+        (["1.5", "1,5"], Spelling.mixed),
+        (["1,5", "n/k"], None),
+        (["01.02.2020"], None),
+        (["030 123 456"], None),  # a telephone number
+        (["52.5", "1.25"], None),
+        (["", " "], None),
+        (["1,5 kg"], None),
+    ],
+)
+def test_how_numbers_are_written(texts, spelling):
+    for order in (texts, texts[::-1]):
+        traits = find_traits([("a", pa.array(order))])
+        found = NumberTexts.of_traits(traits).found
+        assert found.get("a", (None, ""))[0] is spelling
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=20))
+def test_numbers_survive_decimal_commas(tmp_path_factory, numbers):
+    numbers = [*numbers, 0.5]
+    text = "a;b\n" + "".join(f"{number!r};x\n".replace(".", ",") for number in numbers)
+    table = in_file(tmp_path_factory.mktemp("commas"), text).read()
+    assert table.column("a").to_pylist() == numbers
+
+
+def test_a_file_tells_what_a_column_does_not(tmp_path):
+    file = in_file(tmp_path, "a;b\n1,234;0,5\n2,345;7\n")
+    assert file.read().to_pydict() == {"a": [1.234, 2.345], "b": [0.5, 7.0]}
+
+
+def test_missing_values_and_points_beside_commas(tmp_path):
+    file = in_file(tmp_path, 'a;b;c\n"1,5";2.25;x\nNA;3.5;y\n;;NA\n')
+    expected = {"a": [1.5, None, None], "b": [2.25, 3.5, None], "c": ["x", "y", None]}
+    assert file.read().to_pydict() == expected
+
+
+def test_thousands_with_points_in_a_file_with_decimal_commas(tmp_path):
+    """Without the check, 12.500 would be read as twelve and a half."""
+    _, spelled = in_file(tmp_path, "a;b\n1,5;1.234\n2,5;12.500\n").read_spelled()
+    assert list(spelled.problems()) == ["b"]
+    _, spelled = in_file(tmp_path, "a;b\n1;1.234\n2;12.500\n").read_spelled()
+    assert not spelled.problems(), "no decimal comma, so the points are decimal points"
+
+
+def test_commas_are_read_in_chunks_too(tmp_path):
+    file = in_file(tmp_path, "a;b\n20000,5;1,234\n;12\n")
+    with pytest.warns(UserWarning, match="columns 'a', 'b' have decimal commas, such as '20000,5'"):
+        chunks = list(file.chunks(["b", "a"], NUMBER))
+    assert chunks[0].to_pydict() == {"b": [1.234, 12.0], "a": [20000.5, None]}
+
+
+def test_chunks_look_at_all_rows_if_the_first_do_not_tell(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_HEAD", 200)
+    text = "a;b\n" + "1,234;1\n" * 100 + "1,5;2\n"
+    with pytest.warns(UserWarning, match="such as '1,5'"):
+        chunks = list(in_file(tmp_path, text).chunks(["a"], NUMBER))
+    assert pa.concat_tables(chunks).column("a").to_pylist() == [1.234] * 100 + [1.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a;b\n1,234;1\n", "'a' has numbers with commas that may separate decimals or thousands"),
+        ("a;b\n1.234,50;1\n", "numbers with separators of thousands, such as '1.234,50'"),
+        ("a;b\n1.5;1\n1,5;2\n", "numbers with both decimal points and decimal commas"),
+    ],
+)
+def test_numbers_that_cannot_be_read(tmp_path, text, words):
+    file = in_file(tmp_path, text)
+    with pytest.raises(DataFileError, match=words):
+        file.read_frame()
+    with pytest.raises(DataFileError, match=words):
+        list(file.chunks(["a"], NUMBER))
+    assert file.read_frame(unused=["a"])[1]["a"] == "text"
+
+
+def test_other_text_after_commas(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_HEAD", 100)
+    file = in_file(tmp_path, "a;b\n" + "1,5;1\n" * 100 + "1.2.3;2\n")
+    with (
+        pytest.warns(UserWarning, match="decimal commas"),
+        pytest.raises(ValueError, match=r"decimal commas in its first rows and '1\.2\.3' later"),
+    ):
+        list(file.chunks(["a"], NUMBER))
+
+
+@pytest.fixture
+def credit(tmp_path):
+    """A semicolon CSV as spreadsheets in many countries write it."""
+    rng = np.random.default_rng(0)
+    n = 600
+    income = rng.lognormal(10, 0.5, n).round(1) + 0.5
+    frame = pd.DataFrame(
+        {
+            "income": [f"{value:.1f}".replace(".", ",") for value in income],
+            "rooms": rng.integers(1, 6, n),
+            "savings": (income + 500 * rng.normal(size=n)).astype(int),
+            "sex": rng.choice(["f", "m"], n),
+            "repaid": np.where(income + 3000 * rng.normal(size=n) > 22_000, "yes", "no"),
+        }
+    )
+    frame.to_csv(tmp_path / "credit.csv", sep=";", index=False)
+    return tmp_path
+
+
+def test_the_commands_read_decimal_commas(credit):
+    """Defect: 20000,5 silently became a category."""
+    path, model = credit / "credit.csv", credit / "m.fairproj"
+    trained = run(
+        *("train", path, "--label", "repaid", "--sensitive", "sex", "--rounds", 5, "-o", model)
+    )
+    said = "column 'income' has decimal commas, such as '"
+    assert said in trained.stderr
+    assert load(model).encoding_.categories == {}
+    audited = run("audit", model, path)
+    assert said in audited.stderr
+    run("predict", model, path, "-o", credit / "p.csv", "--keep", "income")
+    predicted = pd.read_csv(credit / "p.csv")
+    frame = pd.read_csv(path, sep=";", decimal=",")
+    expected = load(model).predict_proba(frame[["income", "rooms", "savings"]])[:, 1]
+    np.testing.assert_allclose(predicted["probability"], expected)
+    points = credit / "points.csv"
+    frame.to_csv(points, index=False)
+    everyone = run_json("audit", model, points)  # a file that it was not trained from
+    rows = frame.assign(
+        income=[f"{value:.1f}".replace(".", ",") for value in frame["income"]], more="x"
+    )
+    rows.to_csv(credit / "others.csv", sep=";", index=False)
+    assert everyone["gaps"] == run_json("audit", model, credit / "others.csv")["gaps"]
+
+
+def test_the_commands_refuse_thousands(credit):
+    path = credit / "credit.csv"
+    grouped = pd.read_csv(path, sep=";", decimal=",")["income"].map(lambda one: f"{one:,.1f}")
+    frame = pd.read_csv(path, sep=";").assign(income=grouped)
+    frame.to_csv(path, sep=";", index=False)
+    options = ("--label", "repaid", "--sensitive", "sex", "--rounds", 2, "-o", credit / "m")
+    failed = run("train", path, *options, code=1)
+    assert "column 'income' has numbers with separators of thousands, such as '" in failed.stderr
+    assert failed.stderr.count("\n") == 1
+    run("train", path, *options, "--drop", "income")
+
+
+def zipped(path, **members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name.replace("__", "."), text)
+    return DataFile.from_path(path)
+
+
+def test_a_zip_archive_of_one_table(tmp_path, credit):
+    file = zipped(tmp_path / "t.csv.zip", t__csv="a,b\n1,x\n2,y\n")
+    assert file.read().to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+    assert [chunk.num_rows for chunk in file.chunks(["a"], NUMBER)] == [2]
+    with zipfile.ZipFile(file.path, "a") as archive:
+        archive.writestr("__MACOSX/._t.csv", "of macOS")
+    assert file.column_names() == ["a", "b"]
+    plain, packed = credit / "credit.csv", credit / "credit.csv.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.write(plain, "credit.csv")
+    options = ("--label", "repaid", "--sensitive", "sex", "--rounds", 3)
+    models = [credit / "plain.fairproj", credit / "packed.fairproj"]
+    for path, model in zip((plain, packed), models, strict=True):
+        run("train", path, *options, "-o", model)
+    rows = pd.read_csv(plain, sep=";", decimal=",")[["income", "rooms", "savings"]]
+    np.testing.assert_array_equal(*(load(model).predict_proba(rows) for model in models))
+    run("audit", models[1], packed)
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"a__csv": "a\n1\n", "b__csv": "a\n1\n"}, "holds 'a.csv', 'b.csv', and an archive with"),
+        ({"a__exe": "a"}, "holds 'a.exe', and an archive with one .csv file is wanted"),
+        ({}, "holds no file, and an archive"),
+    ],
+)
+def test_other_archives(tmp_path, members, words):
+    with pytest.raises(DataFileError, match=words):
+        zipped(tmp_path / "t.csv.zip", **members).read()
+
+
+def test_damaged_archives(tmp_path):
+    path = tmp_path / "t.csv.zip"
+    path.write_bytes(b"no archive")
+    with pytest.raises(DataFileError, match="cannot be read as a table: File is not a zip file"):
+        DataFile.from_path(path).read()
+    file = zipped(path, t__csv="a,b\n" + "1,2\n" * 5000)
+    content = bytearray(path.read_bytes())
+    content[60:90] = os.urandom(30)
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match="cannot be read as a table"):
+        file.read()
+    locked = bytearray(zipped(path, t__csv="a,b\n1,2\n").path.read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        locked[locked.find(header) + flags] |= 1
+    path.write_bytes(locked)
+    with pytest.raises(DataFileError, match="has a password"):
+        file.read()
+
+
+def test_a_header_longer_than_the_limit_of_the_csv_module(tmp_path):
+    names = [f"a_column_with_a_long_name_{i}" for i in range(6000)]
+    file = in_file(tmp_path, ",".join(names) + "\n" + ",".join(["1"] * 6000) + "\n")
+    assert file.column_names() == names
+    assert file.read().num_columns == 6000
