@@ -395,9 +395,10 @@ def _proved_error(certificate: GapCertificate) -> str:
 def _balanced(certificate: Certificate) -> list[str]:
     rounds = (
         f"Training ran {counted(certificate.n_rounds, 'round')}. Each weighs the training rows by "
-        "how much an error on them counts, and moves these training weights until the groups balance to within "
-        f"epsilon, which they did in {certificate.balanced_rounds} rounds. That is a condition on "
-        "training, not on the predictions."
+        "how much an error on them counts, and moves these training weights until the groups "
+        "balance to within epsilon, which they did in "
+        f"{counted(certificate.balanced_rounds, 'round')}. That is a condition on training, not on "
+        "the predictions."
     )
     cost = (
         f"What balancing cost in training: on average, {percent(certificate.mean_tv)} of the "
