@@ -143,7 +143,7 @@ def figures(trained: dict[str, Any], audited: dict[str, Any]) -> dict[str, Any]:
         "rounds kept": trained["rounds"],
         "accuracy": scores["accuracy"],
         "ROC AUC": scores["ROC AUC"],
-        "ROC AUC, plain": price["roc_auc"] if price else None,
+        "ROC AUC, plain": price["auc"] if price else None,
         "recall": sum(row["estimate"] * row["n"] for row in rates) / positives,
         "gap": gap["estimate"],
         "interval": f"{gap['low']:.3f} to {gap['high']:.3f}",

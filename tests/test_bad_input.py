@@ -394,7 +394,7 @@ TABLE = {
     ),
     "function with other names": (
         lambda: fit(FairProjClassifier(FunctionConstraint(lambda g, y: 1.0 * y, ["a", "b"]))),
-        "titles has 2 entries, the function returns 1 numbers",
+        "titles has 2 entries, the function returns 1 number",
     ),
     "fewer rounds than there are": (
         lambda: fit(

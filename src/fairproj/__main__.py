@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
+    # Threads of OpenMP that wait for one another keep a core busy by default. Beside other
+    # processes, those that have work then wait for those that have none, and training crawls.
+    # Read when a library that uses OpenMP is loaded, which is not before a command runs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         from fairproj.cli import app
 

@@ -397,8 +397,8 @@ def _balanced(certificate: Certificate) -> list[str]:
         f"Training ran {counted(certificate.n_rounds, 'round')}. Each weighs the training rows by "
         "how much an error on them counts, and moves these training weights until the groups "
         "balance to within epsilon, which they did in "
-        f"{counted(certificate.balanced_rounds, 'round')}. That is a condition on "
-        "training, not on the predictions."
+        f"{counted(certificate.balanced_rounds, 'round')}. That is a condition on training, not on "
+        "the predictions."
     )
     cost = (
         f"What balancing cost in training: on average, {percent(certificate.mean_tv)} of the "
