@@ -80,7 +80,7 @@ def test_regions_in_natural_order(folder, frame):
 def test_an_alarm_is_exit_code_3_and_explained(folder, frame):
     printed = run("audit", folder / "s.csv", *ASKED, "--by", "date", "--max-gap", 0.2, code=3)
     said = " ".join(printed.stdout.split())
-    assert "equal opportunity by date" in said
+    assert "Equal opportunity by date, with 95 % intervals" in said
     assert "Alarm, the gap is above 0.2: 2026-06." in said
     assert "6 values were looked at, so each is judged at 99.149 % confidence" in said
     assert "the chance of any false alarm is at most 5 %" in said
@@ -91,7 +91,9 @@ def test_an_alarm_is_exit_code_3_and_explained(folder, frame):
 
 def test_the_whole_intervals_of_the_table_hold_together_if_asked(folder):
     printed = run("audit", folder / "s.csv", *ASKED, "--by", "date", "--simultaneous").stdout
-    assert "All intervals hold with 95 % confidence together." in " ".join(printed.split())
+    said = " ".join(printed.split())
+    assert "Equal opportunity by date, with simultaneous 95 % intervals" in said
+    assert "All intervals hold with 95 % confidence together." in said
 
 
 def test_many_chunks_and_several_files(folder, frame, monkeypatch, tmp_path):

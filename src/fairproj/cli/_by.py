@@ -17,6 +17,7 @@ from fairproj.inference import GapsBy
 from fairproj.inference.by import counts_of
 from fairproj.io.table_types import USABLE, expand, kind_of
 from fairproj.io.tables import DataFiles, check_columns, natural_order
+from fairproj.report import interval_name
 
 _DATES = ("date", "date and time")
 
@@ -181,9 +182,7 @@ def by_content(gaps: GapsBy, column: ByColumn) -> dict[str, Any]:
 
 def show_by(gaps: GapsBy, column: ByColumn) -> None:
     """Print the gap of each value, and what follows."""
-    joint = "simultaneous " if gaps.simultaneous else ""
-    interval = f"{joint}{100 * gaps.confidence:g} % interval"
-    head = [column.name, "rows", "smallest group", "gap", interval]
+    head = [column.name, "rows", "smallest\ngroup", "gap", "interval"]
     rows = [
         [
             row["value"],
@@ -198,6 +197,8 @@ def show_by(gaps: GapsBy, column: ByColumn) -> None:
         head += ["corrected", ""]
         for cells, row in zip(rows, gaps.table.itertuples(), strict=True):
             cells += [f"{row.corrected_low:.3f} to {row.corrected_high:.3f}", row.judgement]
-    show_table(f"{gaps.statistic.replace('_', ' ')} by {column.name}", head, rows)
+    interval = interval_name({"confidence": gaps.confidence, "simultaneous": gaps.simultaneous})
+    name = gaps.statistic.replace("_", " ").capitalize()
+    show_table(f"{name} by {column.name}, with {interval}s", head, rows)
     for sentence in gaps.sentences():
         print_line(sentence)

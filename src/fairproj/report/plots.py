@@ -238,8 +238,8 @@ def _name_parts(ax: Any, gaps: GapsBy) -> None:
     ax.set_xticks(np.arange(0, len(names), step), names[::step], fontsize="small", **turned)
     ax.set_xlim(-0.7, len(names) - 0.3)
     judgements = gaps.table.get("judgement", pd.Series("", index=gaps.table.index))
-    end = "high" if gaps.max_gap is None else "corrected_high"
-    known = gaps.table.loc[judgements != "too few rows", end]
+    ends = [name for name in ("high", "corrected_high") if name in gaps.table]
+    known = gaps.table.loc[judgements != "too few rows", ends].max(axis=1)
     highest = max([*known, gaps.max_gap or 0.0]) if len(known) else 1.0
     ax.set_ylim(0, min(1.05, 1.08 * highest) or 1.0)
     ax.set_ylabel(f"gap, {gaps.statistic.replace('_', ' ')}")
