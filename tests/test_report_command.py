@@ -79,6 +79,7 @@ def test_the_report_holds_what_an_auditor_reads(folder, report):
     rows = pd.read_csv(folder / "credit.csv")
     model = load(folder / "credit.fairproj")
     assert {row["rate"] for row in content["rates"]} == set(RATES)
+    assert {"precision", "false_negative_rate"} <= set(RATES)
     price = {row["name"]: row for row in content["price"]["scores"]}
     assert {"accuracy", "ROC AUC", content["target"]["name"]} <= set(price)
     interval = content["price"]["interval"]
@@ -123,6 +124,26 @@ def test_what_the_model_file_claims_is_called_a_claim(folder, report):
     assert "\n" not in content["reproduce"]["command"]  # this report alone
     for written in (page, text, card):
         assert "as its file says; nobody has checked that" in written
+
+
+def test_a_proxy_that_training_found_is_in_the_report(tmp_path):
+    """A copy of the sensitive column, right in 99 % of the rows, among the features."""
+    frame = make_credit()
+    other = {"female": "male", "male": "female"}
+    kept = np.random.default_rng(0).random(len(frame)) < 0.99
+    frame = frame.assign(title=np.where(kept, frame["sex"], frame["sex"].map(other)))
+    frame.to_csv(tmp_path / "credit.csv", index=False)
+    asked = ["--label", "repaid", "--sensitive", "sex", "--drop", "customer", "--rounds", "5"]
+    run("train", tmp_path / "credit.csv", *asked, "--max-gap", "0.3", "-o", tmp_path / "m.fairproj")
+    outputs = ["-o", tmp_path / "r.json", "-o", tmp_path / "r.html"]
+    run("report", tmp_path / "m.fairproj", tmp_path / "credit.csv", *outputs)
+    content = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    first = content["proxies"]["findings"][0]
+    assert (first["name"], first["column"]) == ("Proxy", "title")
+    assert first["measure"] > 0.95
+    assert content["proxies"]["sentence"].endswith(": title.")
+    assert "Proxies and other findings" in (tmp_path / "r.html").read_text("utf-8")
+    assert not any(sentence.startswith("Proxies") for sentence in content["not_looked_at"])
 
 
 def test_a_report_about_predictions_is_named_after_them(tmp_path):

@@ -524,7 +524,7 @@ def test_hostile_names_stay_text(visit, content):
     found["reproduce"]["claimed"] = HOSTILE[-1]
     found["proxies"] = {
         "sentence": HOSTILE[0],
-        "findings": [{"name": "Proxy", "column": HOSTILE[-1], "measure": 1, "words": HOSTILE[1]}],
+        "findings": [{"name": "Proxy", "column": HOSTILE[-1], "shown": "1", "words": HOSTILE[1]}],
     }
     for width in (390, 1280):
         page = visit(found, width=width)

@@ -39,7 +39,7 @@ what is not known. Page, Markdown and model card are rendered from it.
     ``sentence`` about the features that move groups apart.
 ``proxies``
     What the checks before training found: a ``sentence``, and ``findings`` with ``kind``,
-    ``name``, ``column``, ``measure`` and ``words``.
+    ``name``, ``column``, ``measure`` (``shown`` as text) and ``words``.
 ``frontier``, ``dynamics``, ``certificate``, ``asked``
     Other settings; the run by round; what is proved of it; and what was asked of it.
 ``not_looked_at``, ``caveats``

@@ -235,7 +235,7 @@ def _proxies(proxies: Content) -> list[str]:
         [
             row["name"],
             "" if row["column"] is None else row["column"],
-            "" if row["measure"] is None else f"{row['measure']:.3g}",
+            row["shown"],
             row["words"],
         ]
         for row in proxies["findings"]

@@ -59,7 +59,6 @@ def _filters() -> dict[str, Callable[..., str]]:
         "cut": _cut,
         "signed": _signed,
         "short": "{:g}".format,
-        "short_number": "{:.3g}".format,
         "with_se": _with_se,
         "with_interval": _with_interval,
     }

@@ -34,9 +34,21 @@ def proxies_content(findings: Sequence[Mapping[str, Any]] | None) -> Content | N
     return {
         "sentence": _sentence([row["column"] for row in rows if row["kind"] == "proxy"]),
         "findings": [
-            {**row, "name": _NAMES.get(row["kind"], row["kind"].replace("_", " "))} for row in rows
+            {
+                **row,
+                "name": _NAMES.get(row["kind"], row["kind"].replace("_", " ").capitalize()),
+                "shown": _shown(row["measure"]),
+            }
+            for row in rows
         ],
     }
+
+
+def _shown(measure: float | None) -> str:
+    """A share or an AUC, or a number of rows."""
+    if measure is None:
+        return ""
+    return f"{measure:.3f}" if measure <= 1 else f"{measure:,.0f}"
 
 
 def _sentence(proxies: Sequence[str]) -> str:
