@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from fairproj.data.checks import counted
 from fairproj.data.user_warning import warn_user
 from fairproj.distributed.checkpoint import (
     Checkpoint,
@@ -152,7 +153,8 @@ class DaskClassifier(BoostedClassifier):
         file.resume(resume_from, len(checkpoint.rounds))
         if lost := file.n_replaced():
             warn_user(
-                f"{file.path} holds {lost} rounds of an earlier run, which this run replaces; to "
+                f"{file.path} holds {counted(lost, 'round')} of an earlier run, which this run "
+                "replaces; to "
                 "go on with them, interrupt it and pass resume_from"
             )
         return file

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairproj.data.checks import Groups, check_aligned, check_groups, check_labels, check_pos_label
+from fairproj.data.checks import (
+    Groups,
+    check_aligned,
+    check_groups,
+    check_labels,
+    check_pos_label,
+    counted,
+)
 from fairproj.inspection.columns import Column, read_columns
 from fairproj.inspection.identifiers import identifiers_of
 from fairproj.inspection.proxies import (
@@ -212,7 +219,9 @@ def inspect_rows(
     groups = check_groups(sensitive_features, len(signs), beside="y")
     columns, rows = read_columns(X, MAX_ROWS, random_state)
     if len(signs) != np.shape(X)[0]:
-        raise ValueError(f"X has {np.shape(X)[0]} rows and y has {len(signs)}; they must be equal")
+        raise ValueError(
+            f"X has {counted(np.shape(X)[0], 'row')} and y has {len(signs):,}; they must be equal"
+        )
     codes = groups.codes[rows]
     labels = positive[rows].astype(np.intp)
     names = list(map(str, classes))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from fairproj.data.checks import check_aligned, check_groups, check_labels
+from fairproj.data.checks import check_aligned, check_groups, check_labels, counted
 from fairproj.data.types import Array, Codes
 from fairproj.inspection.columns import Column, read_columns, sample_rows
 from fairproj.inspection.strength import class_aucs, deal_folds, usable_classes
@@ -128,7 +128,9 @@ def find_leaks(
     columns, rows = read_columns(X, max_rows, random_state)
     signs, classes = check_labels(y)
     if len(signs) != np.shape(X)[0]:
-        raise ValueError(f"X has {np.shape(X)[0]} rows and y has {len(signs)}; they must be equal")
+        raise ValueError(
+            f"X has {counted(np.shape(X)[0], 'row')} and y has {len(signs):,}; they must be equal"
+        )
     labels = (signs[rows] > 0).astype(np.intp)
     ranked = rank_columns(columns, labels, list(map(str, classes)), threshold, random_state)
     return ranked.drop(columns=["group", "mean_auc"])

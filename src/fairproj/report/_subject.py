@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairproj.data.checks import counted
 from fairproj.inference.report import innermost
 from fairproj.report._content import Content
 from fairproj.report._source import Source
@@ -72,7 +73,7 @@ def _groups(groups: Sequence[Content]) -> str:
 
 def _rows(data: Content) -> str:
     which = f", {data['which']}" if data["which"] else ""
-    return f"{data['rows']:,} rows of {data['name']}{which}"
+    return f"{counted(data['rows'], 'row')} of {data['name']}{which}"
 
 
 def _features(features: Content | None, source: Source) -> list[list[str]]:

@@ -139,7 +139,7 @@ def hold_out_rows(
         counts = cells.counts
         few = int(np.flatnonzero(counts == counts[counts > 0].min())[0])
         raise ValueError(
-            f"{cells.name(few)} has {counts[few]} rows, too few to hold out "
+            f"{cells.name(few)} has {counted(counts[few], 'row')}, too few to hold out "
             f"{100 * fraction:g} %; merge that group with another or drop it"
         ) from None
     return np.sort(parts[0]), np.sort(parts[1])
