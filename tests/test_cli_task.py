@@ -476,12 +476,12 @@ def test_no_solution_leaves_no_file(folder, tmp_path, monkeypatch):
     path = tmp_path / "m.fairproj"
     asked = ["train", folder / "rows.csv", *ASKED, "--sensitive", "sex", "--confidence", "0.95"]
     few = run(*asked, "--max-gap", "0.02", "-o", path, code=6)
-    assert few.stderr.startswith("no solution found: with ")
+    assert "no solution found: with " in few.stderr
     assert "no model file is written" in few.stderr
     monkeypatch.setattr(confirm, "gap_upper_bound", lambda *_: 0.31)
     failed = run(*asked, "--max-gap", "0.3", "-o", path, code=6)
     found = "no solution found: with 95 % confidence the equal opportunity gap is at most 0.310"
-    assert failed.stderr.startswith(found)
+    assert found in failed.stderr
     assert not path.exists()
     assert "6 no solution found" in " ".join(run("--help").output.split())
 
