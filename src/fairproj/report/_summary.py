@@ -244,7 +244,8 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
         content["dynamics"] = dynamics(inner.history_)
         content["certificate"] = _certificate(inner.certificate_)
         content["summary"] += _words.decision(inner)
-        if content["verdict"] == "met" and not getattr(inner.certificate_, "useful", True):
+        judged = content["verdict"] in ("met", "undecided")
+        if judged and not getattr(inner.certificate_, "useful", True):
             content["verdict"] = "not useful"
     if evidence.comparison is not None:
         content["price"] = comparison_content(evidence.comparison, content)
