@@ -71,6 +71,8 @@ else:
         "show_versions": "io.versions",
     }
     _MODULES = {"constraints", "datasets", "metrics", "selection"}
+    # Public modules that are not among the names of ``import *``.
+    _MODULES |= {"boosting", "engines", "estimators", "inference", "inspection", "io", "report"}
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
@@ -82,4 +84,4 @@ else:
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, *_MODULES})
