@@ -994,7 +994,8 @@ def test_bounds_are_judged_in_the_order_of_the_training_gaps():
 def test_nothing_meets_the_target(rule):
     search = gap_search(0.0, selection_rule=rule, param_values=[0.1, 0.2])
     with pytest.raises(
-        ValueError, match=r"none of the candidates \(2\) meets the target, a gap of at most 0; the one"
+        ValueError,
+        match=r"none of the candidates \(2\) meets the target, a gap of at most 0; the one",
     ):
         search.fit(X, Y, sensitive_features=GROUPS)
     assert not [name for name in vars(search) if name.endswith("_")]
@@ -1022,7 +1023,7 @@ def test_a_model_that_says_the_same_to_everyone_meets_nothing(rule):
     constant = DummyClassifier(strategy="constant", constant=1)
     given = {"param_name": "constant", "param_values": [-1, 1], "selection_rule": rule}
     search = gap_search(0.3, estimator=constant, confidence=0.5, **given)
-    words = r"none of the candidates \(2\) .*, and says the same to nearly everyone, as all candidates do"
+    words = r"none of the candidates \(2\) .*, and says the same to nearly everyone, as all"
     with pytest.raises(ValueError, match=words):
         search.fit(X, Y, sensitive_features=GROUPS)
     with pytest.warns(UserWarning, match=words):
