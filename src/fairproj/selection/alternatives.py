@@ -105,8 +105,8 @@ def find_alternatives(
         Shares of all rows.
     pos_label : label, optional
         The positive label; by default the estimator's (also of one inside a pipeline or a search),
-        or the larger in sort order. The adverse
-        impact ratio supposes that it is the outcome that people want.
+        or the larger in sort order. The adverse impact ratio supposes that it is the outcome that
+        people want.
     confidence : float, default=0.95
         Of every interval by itself.
     n_resamples : int, default=1000
