@@ -1,0 +1,89 @@
+"""What commands warn of, judge and refuse: each test runs the command of one defect."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commands import run, run_json
+from fairproj import load
+
+ASKED = ["--label", "y", "--sensitive", "sex"]
+
+
+def make_rows(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=n_rows),
+            "sex": rng.choice(["f", "m"], n_rows),
+            "AGE": rng.integers(20, 77, n_rows),
+            "weight": rng.integers(1, 4, n_rows),
+            "year": np.arange(n_rows) * 10 // n_rows + 2010,
+        }
+    )
+    score = frame["x"] + 0.5 * (frame["sex"] == "m") + 0.5 * rng.normal(size=n_rows)
+    return frame.assign(y=np.where(score > 0, "yes", "no"))
+
+
+def words(text):
+    """Text without its line breaks."""
+    return " ".join(text.split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("review")
+    make_rows(1600).to_csv(folder / "rows.csv", index=False)
+    return folder
+
+
+DROPPED = ["--drop", "weight", "--drop", "year"]
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    """Trained for two gaps, of which accuracies are easy and selection rates hard to equalize."""
+    path = folder / "m.fairproj"
+    asked = [*ASKED, *DROPPED, "--rounds", 4, "-o", path]
+    gaps = ["--constraint", "accuracy", "--max-gap", 1, "--constraint", "demographic_parity"]
+    run("train", folder / "rows.csv", *asked, *gaps, "--max-gap", 0.9)
+    return path
+
+
+def test_a_threshold_for_the_method_of_the_paper_speaks_of_no_bound(folder, model):
+    path = folder / "paper.fairproj"
+    asked = [*ASKED, *DROPPED, "--rounds", 3, "--method", "paper", "-o", path]
+    run("train", folder / "rows.csv", *asked)
+    predict = ["predict", folder / "rows.csv", "--threshold", 0.4, "--force"]
+    predict += ["-o", folder / "said.csv"]
+    said = words(run(predict[0], path, *predict[1:]).stderr)
+    assert "bounded" not in said
+    assert (
+        "the model was trained to decide at 0.5; rates and gaps at 0.4 are others; audit the new "
+        "predictions" in said
+    )
+    said = words(run(predict[0], model, *predict[1:]).stderr)
+    assert "was bounded at a threshold of 0.5, and may be larger at 0.4" in said
+
+
+def test_an_audit_with_a_limit_judges_the_other_gaps_of_training_too(folder, tmp_path):
+    """Selection rates are far apart on the new rows, and --max-gap is about accuracies."""
+    path = tmp_path / "m.fairproj"
+    asked = [*ASKED, *DROPPED, "--use-sensitive", "--rounds", 4, "-o", path]
+    gaps = ["--constraint", "accuracy", "--max-gap", 1, "--constraint", "demographic_parity"]
+    run("train", folder / "rows.csv", *asked, *gaps, "--max-gap", 0.25)
+    new = make_rows(1600, seed=1)
+    new["x"] += np.where(new["sex"] == "m", 3.0, -3.0)
+    new.to_csv(tmp_path / "new.csv", index=False)
+    audit = ["audit", path, tmp_path / "new.csv"]
+    said = run(*audit, "--metric", "accuracy", "--max-gap", 0.99, code=3).stdout
+    assert "The target, at most 25.0 percentage points, is not met" in words(said)
+    content = json.loads(
+        run(*audit, "--metric", "accuracy", "--max-gap", 0.99, "--json", code=3).stdout
+    )
+    assert content["verdict"] == "not met"
+    assert content["target"]["max_gap"] == 0.99
+    run(*audit, "--metric", "demographic_parity", "--max-gap", 1)
+    run(*audit)  # without --max-gap nothing is judged by the exit code
