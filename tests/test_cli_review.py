@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from commands import run, run_json
-from fairproj import load
 
 ASKED = ["--label", "y", "--sensitive", "sex"]
 
@@ -87,3 +86,42 @@ def test_an_audit_with_a_limit_judges_the_other_gaps_of_training_too(folder, tmp
     assert content["target"]["max_gap"] == 0.99
     run(*audit, "--metric", "demographic_parity", "--max-gap", 1)
     run(*audit)  # without --max-gap nothing is judged by the exit code
+
+
+def test_check_describes_the_task_that_train_gets(folder):
+    """Weights and times are no features, and the sensitive column is one if asked."""
+    asked = [*ASKED, "--weights", "weight", "--time", "year", "--use-sensitive"]
+    found = run_json("check", folder / "rows.csv", *asked)
+    assert list(found["columns"]) == ["x", "sex", "AGE"]
+    assert (found["weights"], found["time"]) == ("weight", "year")
+    failed = run("check", folder / "rows.csv", *ASKED, "--weights", "sex", code=1).stderr
+    assert "--weights sex is the label or sensitive" in failed
+    failed = run("check", folder / "rows.csv", *asked, "--test-size", 0, code=1).stderr
+    assert "--time holds out the last rows" in words(failed)
+
+
+def test_a_split_by_time_is_checked_with_the_rows_that_it_holds_out(tmp_path):
+    """Of the last two of ten years, few rows are of women."""
+    frame = make_rows(2000)
+    last = frame["year"] >= 2018
+    women = np.flatnonzero(last & (frame["sex"] == "f"))[7:]
+    frame = frame.drop(index=women).reset_index(drop=True)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    held_out = frame[frame["year"] >= 2018]
+    asked = [tmp_path / "rows.csv", *ASKED, "--time", "year", "--drop", "weight"]
+    asked += ["--test-size", len(held_out) / len(frame), "--max-gap", 0.05]
+    (sizes,) = run_json("check", *asked)["sizes"]
+    wanted = held_out[held_out["y"] == "yes"]["sex"].value_counts().to_dict()
+    assert sizes["held_out"] == wanted
+    warned = words(run("train", *asked, "--rounds", 2, "-o", tmp_path / "m.fairproj").stderr)
+    assert f"group 'f' has {wanted['f']} held-out" in warned
+
+
+def test_check_says_what_it_does_not_check(folder):
+    asked = ["--constraint", "selection_ratio", "--max-gap", 0.2]
+    said = words(run("check", folder / "rows.csv", *ASKED, *DROPPED, *asked).stdout)
+    assert (
+        "note: not checked: whether the held-out rows can confirm --max-gap 0.2 for "
+        "selection_ratio" in said
+    )
+    assert "not checked" not in run("check", folder / "rows.csv", *ASKED, *DROPPED).stdout

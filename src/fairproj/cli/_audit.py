@@ -147,8 +147,9 @@ def audit(
     With --max-gap, the exit code is 0 if the gap is within it, 3 if it is above, 4 if there are too
     few rows to tell, and 5 if the model is not useful; without it, always 0. A model that was
     trained for several gaps is judged by all of them: --max-gap is the limit of --metric, and the
-    others keep theirs. The worst verdict decides. In the file that a model was trained from, only the rows held out from
-    training are used.
+    others keep theirs. The worst verdict decides.
+
+    In the file that a model was trained from, only the rows held out from training are used.
 
     Month by month: fairproj audit model.fairproj new.csv --by date --max-gap 0.05 --plot gaps.png
 

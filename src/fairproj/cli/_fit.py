@@ -29,7 +29,8 @@ from fairproj.cli._rows import (
     Rows,
     Task,
     check_groups_of_training,
-    check_sides,
+    check_sides_of_rows,
+    find_cut,
     read_rows,
     split_by_time,
     split_rows,
@@ -38,7 +39,6 @@ from fairproj.cli._streams import checksum
 from fairproj.cli._train_options import Rule
 from fairproj.cli._train_show import show_data
 from fairproj.data.checks import check_groups
-from fairproj.data.time_split import Times
 from fairproj.report import Source, measure_on_rows, summarize_estimator
 from fairproj.selection import ConfirmedClassifier, GapSearchCV
 
@@ -178,23 +178,10 @@ def _hold_out(rows: Rows, plan: Plan) -> tuple[Rows, Rows | None, HeldOut | None
     if column is None:
         training, test, digest = split_rows(rows, fraction, plan.seed)
         return training, test, HeldOut(fraction, plan.seed, digest)
-    times = Times(column)
-    times.add(rows.frame[column])
-    cut = times.cut(fraction)
+    cut = find_cut(rows, column, fraction)
     training, test, digest = split_by_time(rows, cut)
-    _check_sides(rows, cut)
+    check_sides_of_rows(rows, cut)
     return training, test, HeldOut(fraction, plan.seed, digest, time=cut)
-
-
-def _check_sides(rows: Rows, cut: Any) -> None:
-    """Refuse a split by time that has one label on a side, as for large data."""
-    groups = check_groups(rows.groups, len(rows.y))
-    labels, codes = np.unique(rows.y, return_inverse=True)
-    shape = (2, len(groups.values), len(labels))
-    held_out = cut.mask(rows.frame[cut.column]).astype(np.intp)
-    places = np.ravel_multi_index((held_out, groups.codes, codes), shape)
-    counts = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
-    check_sides(cut, counts, groups.names, [str(label) for label in labels])
 
 
 def _fit_rows(estimator: Any, rows: Rows, plan: Plan) -> _Fitted:

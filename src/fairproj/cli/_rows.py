@@ -16,9 +16,9 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj.data.checks import counted, listing
+from fairproj.data.checks import check_groups, counted, listing
 from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_cuts
-from fairproj.data.time_split import TimeCut
+from fairproj.data.time_split import TimeCut, Times
 from fairproj.data.types import Array, Codes
 from fairproj.data.user_warning import warn_user
 from fairproj.io.table_types import NUMBERS, USABLE, is_text
@@ -450,10 +450,28 @@ def split_rows(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows, str]
     return take_parts(rows, train, test, held_out_words(fraction))
 
 
+def find_cut(rows: Rows, column: str, fraction: float) -> TimeCut:
+    """The point in time from which on about this share of the rows is held out."""
+    times = Times(column)
+    times.add(rows.frame[column])
+    return times.cut(fraction)
+
+
 def split_by_time(rows: Rows, cut: TimeCut) -> tuple[Rows, Rows, str]:
     """The same for rows before and from a point in time on."""
     held_out = cut.mask(rows.frame[cut.column])
     return take_parts(rows, np.flatnonzero(~held_out), np.flatnonzero(held_out), cut.which)
+
+
+def check_sides_of_rows(rows: Rows, cut: TimeCut) -> None:
+    """Refuse a split by time that has one label on a side, as for large data."""
+    groups = check_groups(rows.groups, len(rows.y))
+    labels, codes = np.unique(rows.y, return_inverse=True)
+    shape = (2, len(groups.values), len(labels))
+    held_out = cut.mask(rows.frame[cut.column]).astype(np.intp)
+    places = np.ravel_multi_index((held_out, groups.codes, codes), shape)
+    counts = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
+    check_sides(cut, counts, groups.names, [str(label) for label in labels])
 
 
 def check_sides(
