@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from commands import run, run_json
+from fairproj import load
 
 ASKED = ["--label", "y", "--sensitive", "sex"]
 
@@ -125,3 +126,52 @@ def test_check_says_what_it_does_not_check(folder):
         "selection_ratio" in said
     )
     assert "not checked" not in run("check", folder / "rows.csv", *ASKED, *DROPPED).stdout
+
+
+@pytest.fixture(scope="module")
+def confirmed(folder):
+    """A model that a test has confirmed, and what training printed."""
+    path = folder / "confirmed.fairproj"
+    asked = [*ASKED, *DROPPED, "--rounds", 4, "--max-gap", 0.5, "--confidence", 0.9, "-o", path]
+    return path, run("train", folder / "rows.csv", *asked)
+
+
+def test_the_aim_of_training_is_not_called_the_limit(folder, confirmed):
+    path, printed = confirmed
+    max_gap = load(path).max_gap
+    assert max_gap < 0.5
+    aim = (
+        f"Training aimed at {100 * max_gap:.1f} percentage points so that the test of 50.0 "
+        "percentage points would likely succeed."
+    )
+    assert aim in words(printed.stdout)
+    assert "largest gap allowed" not in printed.stdout
+    report = folder / "confirmed.json"
+    run("report", path, folder / "rows.csv", "-o", report)
+    content = json.loads(report.read_text("utf-8"))
+    assert aim in " ".join(content["certificate"]["words"])
+    assert dict(content["asked"])["Bound in training (max_gap)"] == (
+        f"{max_gap:g}, so that the test of 0.5 would likely succeed"
+    )
+    (said,) = [one for one in content["summary"] if "A test after training confirmed" in one]
+    assert "with 90 % confidence the equal opportunity gap is at most" in said
+    told = words(run("info", path).stdout)
+    assert f"{max_gap:g}, so that the test of 0.5 would likely succeed" in told
+
+
+def test_a_confirmation_says_nothing_of_other_groups(folder, confirmed):
+    asked = ("audit", confirmed[0], folder / "rows.csv", "--sensitive", "AGE:40")
+    assert "A test after training confirmed" not in run(*asked).stdout
+    assert "A test after training confirmed" in words(run(*asked[:3]).stdout)
+
+
+def test_a_test_that_fails_speaks_of_options(folder, tmp_path):
+    asked = ["train", folder / "rows.csv", *ASKED, *DROPPED, "--rounds", 2, "--confidence", 0.95]
+    asked += ["--max-gap", 0.01, "-o", tmp_path / "m.fairproj"]
+    failed = run(*asked, "--json", code=6)
+    content = json.loads(failed.stdout)
+    assert content["model"] is None
+    assert content["reason"].endswith("give more rows, or a larger --max-gap")
+    assert "max_gap" not in failed.stderr
+    assert "at best a gap" not in words(failed.stderr), "a warning about rows of another test"
+    assert not (tmp_path / "m.fairproj").exists()

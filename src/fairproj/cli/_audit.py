@@ -286,6 +286,8 @@ class Audited:
             trained=record.date,
             claimed=record.command,
             findings=[to_dict(one) for one in record.findings] or None,
+            tested=record.tested,
+            confirmed=record.confirmation.reason if record.confirmation and self.as_trained else "",
         )
 
     def summarize(
