@@ -175,3 +175,18 @@ def test_a_test_that_fails_speaks_of_options(folder, tmp_path):
     assert "max_gap" not in failed.stderr
     assert "at best a gap" not in words(failed.stderr), "a warning about rows of another test"
     assert not (tmp_path / "m.fairproj").exists()
+
+
+@pytest.mark.parametrize("command", ["audit", "report"])
+@pytest.mark.parametrize("by_model", [True, False])
+def test_many_numbers_are_no_groups_of_an_audit(folder, model, tmp_path, command, by_model):
+    asked = [model, folder / "rows.csv"]
+    if not by_model:
+        frame = make_rows(1600)
+        frame.assign(said=frame["y"]).to_csv(tmp_path / "said.csv", index=False)
+        asked = [tmp_path / "said.csv", "--predictions", "said", "--label", "y"]
+    more = ["-o", tmp_path / "r.json"] if command == "report" else []
+    failed = words(run(command, *asked, "--sensitive", "AGE", *more, code=1).stderr)
+    assert "has 57 different numbers, and each would be a group; cut it into ranges" in failed
+    proposed = failed.split("for example --sensitive ")[1].split()[0].rstrip(".")
+    run(command, *asked, "--sensitive", proposed, *more)

@@ -359,6 +359,7 @@ def _read_predictions(
     by_column = None if by is None else ByColumn.parse(by, data, task, [column])
     keys = find_keys(data, task, more=[column], by=by_column)
     positive = keys.check(task)
+    keys.check_ranges_named(task, positive)
     check_no_missing(data.name, {column: keys.missing(column)}, keys.n_rows)
     check_kinds(data.name, keys.kinds, [column], "or give another column")
     meaning = translate_labels(
@@ -418,7 +419,8 @@ def _read_model(
     data = DataFiles.from_paths(files[1:])
     names, ranges = _find_groups(sensitive, known, data)
     task = Task(label, names, ranges=ranges)
-    rows = ModelRows.open(model, feature_names(model, files[0]), data, task, positive)
+    features, new_groups = feature_names(model, files[0]), bool(sensitive)
+    rows = ModelRows.open(model, features, data, task, positive, new_groups=new_groups)
     sha256 = checksum(data)
     name = files[0].name
     audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC, name, task)

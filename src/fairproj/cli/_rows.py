@@ -327,7 +327,20 @@ def _cut_text(cuts: Sequence[float]) -> str:
 def check_groups_of_training(
     path: object, task: Task, groups: pd.DataFrame, positive: Any, counts: Any = None
 ) -> None:
-    """Refuse one group only, and a column of numbers each of which would be a group.
+    """Refuse one group only, and what `check_ranges_named` refuses, with the same parameters."""
+    check_ranges_named(path, task, groups, positive, counts)
+    if len(groups.drop_duplicates()) < 2:
+        found = " and ".join(f"{name} {groups[name].iloc[0]}" for name in task.sensitive)
+        raise ValueError(
+            f"all rows of {path} belong to one group ({found}), and a gap needs two; name another "
+            "column with --sensitive, or give rows of other groups"
+        )
+
+
+def check_ranges_named(
+    path: object, task: Task, groups: pd.DataFrame, positive: Any, counts: Any = None
+) -> None:
+    """Refuse a column of numbers each of which would be a group, and propose ranges.
 
     Parameters
     ----------
@@ -340,12 +353,6 @@ def check_groups_of_training(
     """
     for name in columns_to_cut(task, groups):
         raise ValueError(_many_values(path, name, groups[name], positive, counts))
-    if len(groups.drop_duplicates()) < 2:
-        found = " and ".join(f"{name} {groups[name].iloc[0]}" for name in task.sensitive)
-        raise ValueError(
-            f"all rows of {path} belong to one group ({found}), and a gap needs two; name another "
-            "column with --sensitive, or give rows of other groups"
-        )
 
 
 def columns_to_cut(task: Task, groups: pd.DataFrame) -> list[str]:
