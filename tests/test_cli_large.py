@@ -396,7 +396,7 @@ def test_files_that_do_not_fit_together(folder, frame, model, tmp_path):
     lonely.to_parquet(tmp_path / "odd" / "b.parquet")
     failed = run("train", tmp_path / "odd" / "b.parquet", *asked, code=1).stderr
     assert "group 'x' with label" in failed
-    assert "has 1 rows, and a split needs 2" in failed
+    assert "has 1 row, and a split needs 2" in failed
     frame.assign(sex=frame.index.astype(str)).to_parquet(tmp_path / "odd" / "b.parquet")
     failed = run("audit", model, tmp_path / "odd" / "b.parquet", code=1).stderr
     assert "sensitive_features has 1500 groups, the most is 200" in failed

@@ -206,6 +206,27 @@ def test_missing_ages(folder, tmp_path, frame):
         assert "has 3 missing values in 2000 rows; drop those rows" in error
 
 
+@pytest.mark.parametrize("command", ["frontier", "alternatives"])
+def test_ranges_in_other_commands(folder, command):
+    asked = [command, folder / "rows.csv", "--label", "y", "--drop", "day", "--sensitive"]
+    assert "cut it into ranges, for example --sensitive AGE:" in run(*asked, "AGE", code=1).stderr
+    message = "must be increasing numbers separated by commas"
+    assert message in run(*asked, "AGE:5,1", code=1).stderr
+
+
+def test_decimals_of_three_digits_are_read_in_chunks(folder, tmp_path, frame):
+    """Columns of a CSV file such as 0.984 and 2.021 hold decimals, unless others have commas."""
+    path = tmp_path / "m.fairproj"
+    run("train", folder / "rows.parquet", *ASKED, "--sensitive", "sex", "-o", path, "--max-gap", 1)
+    rows = frame.assign(x=frame["x"].round(3), w=(frame["w"] + 1).round(3))
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    rates = [
+        run_json("audit", path, tmp_path / f"rows.{kind}")["rates"] for kind in ("csv", "parquet")
+    ]
+    assert rates[0] == rates[1]
+
+
 # Weights
 
 
@@ -455,12 +476,12 @@ def test_no_solution_leaves_no_file(folder, tmp_path, monkeypatch):
     path = tmp_path / "m.fairproj"
     asked = ["train", folder / "rows.csv", *ASKED, "--sensitive", "sex", "--confidence", "0.95"]
     few = run(*asked, "--max-gap", "0.02", "-o", path, code=6)
-    assert few.stderr.startswith("no solution found: with ")
+    assert "no solution found: with " in few.stderr
     assert "no model file is written" in few.stderr
     monkeypatch.setattr(confirm, "gap_upper_bound", lambda *_: 0.31)
     failed = run(*asked, "--max-gap", "0.3", "-o", path, code=6)
     found = "no solution found: with 95 % confidence the equal opportunity gap is at most 0.310"
-    assert failed.stderr.startswith(found)
+    assert found in failed.stderr
     assert not path.exists()
     assert "6 no solution found" in " ".join(run("--help").output.split())
 

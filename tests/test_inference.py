@@ -289,7 +289,7 @@ def test_groups_from_the_models_own_columns():
         ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
         ({"y_pred": [0, 1]}, "y_pred has 2 rows and y_true 4"),
         ({"y_pred": list("nyyn")}, "y_pred holds 'n', which is not a label"),
-        ({"sensitive_features": ["a"]}, "sensitive_features has 1 rows and y_true has 4"),
+        ({"sensitive_features": ["a"]}, "sensitive_features has 1 row and y_true has 4"),
     ],
 )
 def test_bad_input(arguments, words):

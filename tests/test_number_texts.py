@@ -40,7 +40,7 @@ def in_file(tmp_path, text, name="t.csv"):
         (["1.234.567"], Spelling.thousands),
         (["1 234,5", "7"], Spelling.thousands),
         (["1'234", "7"], Spelling.thousands),
-        (["1.234", "12.500"], Spelling.ambiguous_points),
+        (["1.234", "12.500"], None),  # decimals, unless another column has commas
         (["1.5", "1,5"], Spelling.mixed),
         (["1,5", "n/k"], None),
         (["01.02.2020"], None),
@@ -247,3 +247,10 @@ def test_a_header_longer_than_the_limit_of_the_csv_module(tmp_path):
     file = in_file(tmp_path, ",".join(names) + "\n" + ",".join(["1"] * 6000) + "\n")
     assert file.column_names() == names
     assert file.read().num_columns == 6000
+
+
+def test_points_are_ambiguous_beside_decimal_commas():
+    columns = [("a", pa.array(["1.234", "12.500"])), ("b", pa.array(["0,5", "1,25"]))]
+    found = NumberTexts.of_traits(find_traits(columns)).found
+    assert found["a"][0] is Spelling.ambiguous_points
+    assert found["b"][0] is Spelling.decimal_comma

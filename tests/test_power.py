@@ -132,7 +132,7 @@ def test_rows_and_gaps_are_inverse():
 @pytest.mark.parametrize("sizes", [[300, 900], [500, 600, 700]])
 def test_the_smallest_max_gap_is_where_a_gap_of_0_is_just_confirmed(sizes):
     smallest = smallest_max_gap(sizes, 0.3)
-    assert largest_confirmable_gap(sizes, smallest + 0.003, 0.3) < 0.01
+    assert 0 <= largest_confirmable_gap(sizes, smallest + 0.003, 0.3) < 0.02
     assert largest_confirmable_gap(sizes, smallest - 0.003, 0.3) is None
 
 

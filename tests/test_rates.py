@@ -241,11 +241,11 @@ def test_where_all_rates_are_equal_no_group_is_named():
     assert (gaps[["highest", "lowest"]] == "all equal").all(axis=None)
     assert "all equal" in str(report)
     content = summarize_predictions(y, y, sensitive_features=groups)
-    assert "no difference between the groups" in content["summary"][1]
+    assert "no difference between the groups" in " ".join(content["summary"])
     nobody = summarize_predictions(
         y, np.zeros(80, int), sensitive_features=groups, metric="selection_ratio"
     )
-    assert "was 100.0 percentage points: no rate is above 0." in nobody["summary"][1]
+    assert "was 100.0 percentage points: no rate is above 0." in " ".join(nobody["summary"])
 
 
 def test_audit_says_all_equal(tmp_path):

@@ -102,7 +102,7 @@ def test_folds_have_the_same_share_of_every_cell(shuffle):
 
 def test_splits_name_the_cell_that_is_too_small():
     groups = np.array(["a"] * 1498 + ["b"] * 2)
-    words = r"group 'b' with label -?1 has 1 rows, and n_splits=5 needs 5"
+    words = r"group 'b' with label -?1 has 1 row, and n_splits=5 needs 5"
     y = np.append(Y[:-2], [1, -1])
     with pytest.raises(ValueError, match=words):
         list(FairStratifiedKFold(5).split(X, y, groups))
@@ -1570,7 +1570,7 @@ def test_text_of_candidates_in_errors():
     [
         ({"sensitive_features": GROUPS[:5]}, "sensitive_features has 5 rows and X has 1500"),
         ({"sensitive_features": GROUPS, "sample_weight": np.ones(len(Y))}, "no sample_weight"),
-        ({"sensitive_features": np.arange(len(Y)) == 0}, "True' with label -?1 has 1 rows"),
+        ({"sensitive_features": np.arange(len(Y)) == 0}, "True' with label -?1 has 1 row"),
     ],
 )
 def test_rows_that_cannot_be_judged_on(rows, words):

@@ -176,7 +176,7 @@ def make_rule(fraction: float, seed: int, keys: Keys, task: Task, coder: CellCod
     few = np.flatnonzero(sizes == 1)
     if len(few):
         raise ValueError(
-            f"{coder.cell_name(int(few[0]))} has 1 rows, and a split needs 2; merge the group with "
+            f"{coder.cell_name(int(few[0]))} has 1 row, and a split needs 2; merge the group with "
             "another or drop it"
         )
     return HeldOutRule(fraction, seed, tuple(sizes.tolist()))

@@ -41,7 +41,7 @@ def paired_difference_interval(
     >>> from fairproj.inference.paired import paired_difference_interval
     >>> low, high = paired_difference_interval(40, 70, 1000)
     >>> print(f"{low:.3f} {high:.3f}")
-    -0.067 -0.007
+    -0.064 -0.006
     """
     check_confidence(confidence)
     discordant = only_first + only_second

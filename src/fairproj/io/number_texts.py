@@ -114,18 +114,24 @@ class NumberTexts:
 
     @classmethod
     def of_traits(cls, traits: Mapping[str, Traits]) -> NumberTexts:
-        """Where a column of a file has decimal commas, those of others are read as such too."""
+        """Where a column of a file has decimal commas, those of others are read as such too.
+
+        Where none has, points separate decimals.
+        """
         spelled = {
             name: (each.spelling, each.example or "")
             for name, each in traits.items()
             if each.spelling is not None
         }
-        if any(spelling is Spelling.decimal_comma for spelling, _ in spelled.values()):
-            spelled = {
+        if not any(spelling is Spelling.decimal_comma for spelling, _ in spelled.values()):
+            points = Spelling.ambiguous_points
+            return cls({name: one for name, one in spelled.items() if one[0] is not points})
+        return cls(
+            {
                 name: (Spelling.decimal_comma if one is Spelling.ambiguous else one, example)
                 for name, (one, example) in spelled.items()
             }
-        return cls(spelled)
+        )
 
     @property
     def commas(self) -> list[str]:

@@ -14,7 +14,7 @@ from fairproj.report._content import Content
 from fairproj.report._sample import GroupSample
 
 MOST_APART = 3  # features in the sentence
-MOST_EXPLAINED = 1000  # rows; explaining one takes about as long as predicting a hundred
+MOST_EXPLAINED = 500  # rows; explaining one takes about as long as predicting a hundred
 
 
 def can_explain(model: Any) -> bool:
