@@ -187,3 +187,12 @@ def test_scikit_learn_s_own_tools_still_work(rows):
     model = small().fit(parts[0], parts[2], sensitive_features=parts[4])
     predicted = pd.Series(model.predict(parts[1]), parts[1].index)
     FairnessReport.from_predictions(parts[3], predicted, sensitive_features=parts[5])
+
+
+def test_labels_and_groups_are_compared_where_features_have_other_labels(rows):
+    X, y, groups = rows
+    ids = pd.Index([f"customer {i}" for i in range(len(X))])
+    X, y, groups = X.reset_index(drop=True), y.set_axis(ids), groups.set_axis(ids)
+    small().fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="the indexes of y and sensitive_features have labels in"):
+        small().fit(X, y, sensitive_features=groups.sample(frac=1, random_state=0))

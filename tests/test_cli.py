@@ -272,7 +272,9 @@ def test_a_search_that_finds_no_model(folder):
     out = folder / "impossible.fairproj"
     again = [folder / "german.csv", *TRAIN, "--search", "--max-gap", 0, "-o", out]
     failed = run("train", *again, code=1)
-    assert re.fullmatch(r"(warning: .*\n)*error: none of \d+ candidates meets .*\n", failed.stderr)
+    assert re.fullmatch(
+        r"(warning: .*\n)*error: none of the candidates \(\d+\) .*\n", failed.stderr
+    )
     assert not out.exists()
     run("train", *again, "--nearest", code=3)
     assert not load(out).metadata_["fairproj train"]["search"]["met"]

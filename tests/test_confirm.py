@@ -236,6 +236,16 @@ def test_several_constraints_have_an_aim_each():
     model = ConfirmedClassifier(estimator, [0.25, 0.3]).fit(X, y, sensitive_features=groups)
     assert list(model.aims_) == list(model.gap_bounds_) == constraints
     assert model.estimator_.max_gap == list(model.aims_.values())
+    metric = ["demographic_parity", "true_positive_rate_parity"]  # another order, and an alias
+    model = ConfirmedClassifier(estimator, [0.3, 0.25], metric=metric)
+    model.fit(X, y, sensitive_features=groups)
+    aims = [model.aims_["equal_opportunity"], model.aims_["demographic_parity"]]
+    assert aims[0] != aims[1]
+    assert model.estimator_.max_gap == aims
+    with pytest.raises(ValueError, match="max_gap"):  # one aim does for constraints of other names
+        model.set_params(metric=["accuracy_parity", "equal_opportunity"], max_gap=[0.3]).fit(
+            X, y, sensitive_features=groups
+        )
 
 
 def test_a_constraint_without_a_name_needs_a_metric():
@@ -282,7 +292,7 @@ def test_metadata_is_routed():
         ({"metric": []}, "pass metric="),
         ({"max_gap": 1.5}, "max_gap must be at most 1"),
         ({"max_gap": [0.1, 0.2]}, "max_gap must be one number"),
-        ({"confidence": 0.4}, "'confidence' parameter of ConfirmedClassifier must be"),
+        ({"confidence": 0.5}, "'confidence' parameter of ConfirmedClassifier must be"),
         ({"if_none": "nearest"}, "'if_none' parameter of ConfirmedClassifier must be"),
         ({"safety_fraction": 1.0}, "'safety_fraction' parameter"),
     ],
@@ -295,8 +305,11 @@ def test_bad_parameters(settings, message):
 
 def test_one_group_has_nothing_to_confirm():
     X, y, _ = population(200, 0.0, 0)
-    with pytest.warns(UserWarning, match="no groups were given, so there is no gap to confirm"):
-        model = ConfirmedClassifier(Says()).fit(X, y)
+    nothing = "no groups were given, so there is no gap to confirm"
+    with pytest.raises(NoSolutionFoundError, match=nothing):
+        ConfirmedClassifier(Says()).fit(X, y)
+    with pytest.warns(UserWarning, match=nothing):
+        model = ConfirmedClassifier(Says(), if_none="warn").fit(X, y)
     assert not model.confirmed_
     assert model.estimator_.seen_ == set(range(200))
 

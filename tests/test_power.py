@@ -179,7 +179,7 @@ def test_more_rows_confirm_no_smaller_gap(sizes, rate):
         ({"max_gap": 5}, "max_gap must lie between 0 and 1, got 5"),
         ({"max_gap": 0.1, "rate": -1}, "rate must lie between 0 and 1"),
         ({"max_gap": 0.1, "power": 1}, "power must lie between 0 and 1"),
-        ({"max_gap": 0.1, "confidence": 0.3}, "confidence must be at least 0.5"),
+        ({"max_gap": 0.1, "confidence": 0.5}, "confidence must be above 0.5"),
         ({"max_gap": 0.1, "confidence": 95}, "confidence must lie between 0 and 1"),
     ],
 )

@@ -32,7 +32,7 @@ ADABOOST = {
         FairBoostClassifier(**ADABOOST),
         FairBoostClassifier(n_estimators=10, tree_step="first_order", estimator=HEAVY_STUMP),
         GapSearchCV(FairBoostClassifier(**ADABOOST), param_values=[0.1, 0.2], cv=2),
-        ConfirmedClassifier(FairBoostClassifier(**ADABOOST)),
+        ConfirmedClassifier(FairBoostClassifier(**ADABOOST), if_none="warn"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -61,6 +61,11 @@ def test_modules_of_the_package_are_found_without_an_import():
     )
     printed, _ = imported_by(code)
     assert printed == "fairproj.metrics load_adult"
+    names = ("boosting", "engines", "estimators", "inference", "inspection", "io", "report")
+    printed, _ = imported_by(
+        f"import fairproj; print(*(getattr(fairproj, n).__name__ for n in {names}))"
+    )
+    assert printed.split() == [f"fairproj.{name}" for name in names]
 
 
 def test_the_names_for_type_checkers_are_the_names_that_are_found():

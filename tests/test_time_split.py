@@ -85,3 +85,11 @@ def test_numbers_and_dates_do_not_mix():
 def test_a_damaged_cut_is_refused():
     with pytest.raises(ValueError, match="which is no time"):
         TimeCut("t", "soon", False)
+
+
+@pytest.mark.parametrize(
+    "values", [[pd.Timestamp("2024-01-01"), pd.NaT], ["2024-01-01", None], [1.0, np.nan]]
+)
+def test_missing_times_are_refused(values):
+    with pytest.raises(ValueError, match="lacks the time of 1 row; drop those rows"):
+        Times("when").add(pd.Series(values))

@@ -71,9 +71,11 @@ else:
         "show_versions": "io.versions",
     }
     _MODULES = {"constraints", "datasets", "metrics", "selection"}
+    # Public too, but not among the names of ``import *``.
+    _OTHERS = {"boosting", "engines", "estimators", "inference", "inspection", "io", "report"}
 
     def __getattr__(name: str) -> Any:
-        if name in _MODULES:
+        if name in _MODULES | _OTHERS:
             return import_module(f"{__name__}.{name}")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -82,4 +84,4 @@ else:
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, *_OTHERS})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import narwhals as nw
@@ -327,8 +328,7 @@ def check_aligned(**arguments: Any) -> None:
         for name, each in arguments.items()
         if isinstance(each, pd.DataFrame | pd.Series)
     }
-    for name, other in indexes.items():
-        first, index = next(iter(indexes.items()))
+    for (first, index), (name, other) in combinations(indexes.items(), 2):
         if len(other) != len(index) or index.equals(other) or not other.isin(index).any():
             continue
         pairs = enumerate(zip(index, other, strict=True))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fairproj.data.checks import counted
 from fairproj.data.ranges import number_text
 
 _WANTED = "dates, timestamps, numbers or ISO text such as 2024-03-01"
@@ -104,6 +105,11 @@ def _points(values: pd.Series, column: str, numbers: bool) -> NDArray[Any]:
     """Times as numbers that sort alike: as they are, or microseconds since 1970 in UTC."""
     if pd.api.types.is_bool_dtype(values):
         raise _no_time(column, values)
+    if missing := int(values.isna().sum()):
+        raise ValueError(
+            f"column {column!r} lacks the time of {counted(missing, 'row')}; drop those rows, or "
+            "fill in a time"
+        )
     values = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
     try:
         if numbers:

@@ -398,8 +398,8 @@ def _rates(rate: float, gap: float) -> Rates:
 
 def _check_arguments(max_gap: float, rate: float, confidence: float, power: float) -> None:
     check_confidence(confidence)
-    if confidence < 0.5:
-        raise ValueError(f"confidence must be at least 0.5 to confirm a gap, got {confidence!r}")
+    if confidence <= 0.5:
+        raise ValueError(f"confidence must be above 0.5 to confirm a gap, got {confidence!r}")
     for name, value in (("max_gap", max_gap), ("rate", rate)):
         if not 0 <= value <= 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from sklearn import metrics as sklearn_metrics
 
+from fairproj.boosting.monitor import says_both
 from fairproj.boosting.record import History
 from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
@@ -441,16 +442,19 @@ def _tables(report: FairnessReport) -> Content:
 
 
 def _is_constant(counts: CellCounts) -> bool:
-    """Whether rows of both labels all get the same prediction, which leaves no gap to measure."""
+    """Whether rows of both labels nearly all get the same prediction, which leaves no gap.
+
+    By the rule of training: the rarer prediction is made for less than a tenth as many rows as have
+    the rarer label.
+    """
     size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
-    n_positive = size[0] - correct[0] + correct[1]
-    return bool(size.all() and n_positive in (0, size.sum()))
+    return bool(size.all() and not says_both(correct / size.sum(), size / size.sum()))
 
 
 def _verdict(content: Content) -> str:
     """``met``, ``not met``, ``undecided`` (the interval holds the target) or ``no target``.
 
-    ``not useful`` of predictions that are all the same.
+    ``not useful`` of predictions that are nearly all the same.
     """
     limit = content["target"]["max_gap"]
     if limit is None:

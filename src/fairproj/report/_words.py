@@ -111,8 +111,8 @@ def decision(model: Any) -> list[str]:
 
 
 _CONSTANT = (
-    "Every row gets the same prediction: that alone makes the gaps zero, and the model is not "
-    "useful."
+    "Every row, or nearly every row, gets the same prediction: that alone makes the gaps small, "
+    "and the model is not useful."
 )
 _NOT_USEFUL = (
     "The model is not useful, whatever its gap: on the {rows} it says the same to nearly everyone, "

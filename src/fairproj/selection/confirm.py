@@ -83,16 +83,18 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         The gaps, by their names in `fairproj.constraints.STATISTICS`; by default those that the
         estimator's ``constraints`` names, or equal opportunity.
     confidence : float, default=0.95
-        Of the test; at least 0.5.
+        Of the test; above 0.5.
     safety_fraction : float, default=0.25
         The share of each group's rows to keep for the test; where rates are those of one label, of
         each group and label.
     param_name : str, optional
         The parameter of the estimator to train for a smaller gap with, such as
         ``"fairboostclassifier__max_gap"`` in a pipeline; by default ``max_gap`` where there is one.
-        It takes one number, or a list with one for each metric where there are several.
+        It takes one number, or a list with one for each constraint where the estimator has a list
+        of constraints with the names of the metrics.
     if_none : {"raise", "warn"}, default="raise"
-        When the test fails: `NoSolutionFoundError`, or a warning and a model that is not confirmed.
+        When the test fails, or there are no groups to compare: `NoSolutionFoundError`, or a warning
+        and a model that is not confirmed.
     random_state : int, RandomState or None, default=0
         Of the choice of the safety part.
 
@@ -101,8 +103,8 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
     estimator_ : estimator
         The finished model.
     confirmed_ : bool
-        Whether all gaps were confirmed; False with one group, where there is nothing to test and
-        all rows are used for training.
+        Whether all gaps were confirmed; False with one group, where there is nothing to test and,
+        with ``if_none="warn"``, all rows are used for training.
     gap_bounds_ : dict of str to float
         For each metric a number that the gap is at most, with ``confidence``.
     aims_ : dict of str to float
@@ -130,7 +132,7 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         "estimator": [HasMethods(["fit", "predict", "get_params"])],
         "max_gap": "no_validation",
         "metric": [str, "array-like", None],
-        "confidence": [Interval(Real, 0.5, 1, closed="left")],
+        "confidence": [Interval(Real, 0.5, 1, closed="neither")],
         "safety_fraction": [Interval(Real, 0, 1, closed="neither")],
         "param_name": [str, None],
         "if_none": [StrOptions({"raise", "warn"})],
@@ -213,7 +215,7 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
     def _fit_one_group(self, data: SearchData, given: bool) -> None:
         reason = "sensitive_features holds one group only" if given else "no groups were given"
         self.reason_ = f"{reason}, so there is no gap to confirm"
-        warn_user(f"{self.reason_}; pass the groups as sensitive_features")
+        self._fail(f"{self.reason_}; pass the groups as sensitive_features")
         with quiet():
             self._keep(data.fit(make_candidate(self.estimator, {})))
         self.confirmed_ = False
@@ -269,10 +271,7 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
                     "bounds its gap with param_name=, or leave it out"
                 )
             return {}
-        values = [aims[target.statistic.name] for target in targets]
-        given = _constraints(self.estimator)
-        each = _is_list(given) and len(given) == len(targets) > 1
-        return {name: values if each else min(values)}
+        return {name: _aims_by_constraint(_constraints(self.estimator), aims)}
 
     def _test(self, fit: FoldFit, safety: SearchData, targets: list[_Target]) -> None:
         counts = _count(safety, fit.predicted)
@@ -370,6 +369,15 @@ def _constraints(estimator: Any) -> Any:
         inner = innermost(inner.estimator)
     found = getattr(inner, "constraints", None)
     return "equal_opportunity" if found is None else found
+
+
+def _aims_by_constraint(constraints: Any, aims: Mapping[str, float]) -> float | list[float]:
+    """One aim for each constraint of a list of those that are tested; else the smallest."""
+    if _is_list(constraints) and all(isinstance(one, str) for one in constraints):
+        names = [find_statistic(one).name for one in constraints]
+        if len(names) > 1 and set(names) == set(aims):
+            return [aims[name] for name in names]
+    return min(aims.values())
 
 
 def _aim(target: _Target, counts: CellCounts, confidence: float) -> float | None:

@@ -406,9 +406,8 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
                 f"that meet max_gap={self.max_gap:g} ({measured})"
             )
         reason = (
-            f"none of {counted(len(meets), 'candidate')} meets the target, a gap of at most "
-            f"{self.max_gap:g}; "
-            f"the one that comes nearest was fitted with {candidate} ({measured})"
+            f"none of the candidates ({len(meets)}) meets the target, a gap of at most "
+            f"{self.max_gap:g}; the one that comes nearest was fitted with {candidate} ({measured})"
         )
         if not results["useful"][best]:
             return f"{reason}, and says the same to nearly everyone, as all candidates do"
