@@ -994,7 +994,8 @@ def test_bounds_are_judged_in_the_order_of_the_training_gaps():
 def test_nothing_meets_the_target(rule):
     search = gap_search(0.0, selection_rule=rule, param_values=[0.1, 0.2])
     with pytest.raises(
-        ValueError, match=r"none of the candidates \(2\) meets the target, a gap of at most 0; the one"
+        ValueError,
+        match=r"none of the candidates \(2\) meets the target, a gap of at most 0; the one",
     ):
         search.fit(X, Y, sensitive_features=GROUPS)
     assert not [name for name in vars(search) if name.endswith("_")]
