@@ -79,9 +79,9 @@ TABLE = {
     "unknown constraint": (
         lambda: fit(FairProjClassifier("equal_opportunities")),
         "constraints='equal_opportunities' is unknown; use one of 'demographic_parity', "
-        "'equal_opportunity', 'true_positive_rate_parity', 'false_positive_rate_parity', "
-        "'equalized_odds', 'accuracy_parity', 'accuracy', 'selection_ratio', a Constraint object, "
-        "or None",
+        "'equal_opportunity', 'true_positive_rate_parity', 'false_negative_rate_parity', "
+        "'false_positive_rate_parity', 'equalized_odds', 'accuracy_parity', 'accuracy', "
+        "'selection_ratio', a Constraint object, or None",
     ),
     "constraint of another type": (
         lambda: fit(FairProjClassifier(object())),
@@ -244,12 +244,15 @@ TABLE = {
     ),
     "unknown outcome": (
         lambda: Rate("odd", outcome="wrong"),
-        "'wrong' is unknown in the rate 'odd'; use one of 'positive', 'correct'",
+        "'wrong' is unknown in the rate 'odd'; use one of 'positive', 'negative', 'correct'",
     ),
     "unknown rate": (
+        lambda: RateParity("recall"),
+        "rate='recall' is unknown; use one of 'selection_rate', 'true_positive_rate', ",
+    ),
+    "rate that cannot be constrained": (
         lambda: RateParity("precision"),
-        "rate='precision' is unknown; use one of 'selection_rate', 'true_positive_rate', "
-        "'false_positive_rate', 'accuracy', or a Rate",
+        "the precision is taken over the rows predicted positive, so it can be reported, but not",
     ),
     "joined with nonsense": (lambda: AllOf((1,)), "AllOf takes constraints or their names"),
     "groups in three dimensions": (
