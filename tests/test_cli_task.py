@@ -387,7 +387,7 @@ def test_a_frontier_of_a_model_by_time(folder, tmp_path):
     [
         ({"day": lambda f: f["day"].dt.strftime("%d.%m.%Y")}, "which is no time; name a column"),
         ({"day": lambda f: START}, "'day' has the same time in all 2000 rows"),
-        ({"day": lambda f: f["day"].where(f.index > 0)}, "'day' of .* has 1 missing values"),
+        ({"day": lambda f: f["day"].where(f.index > 0)}, "'day' of .* has 1 missing value in"),
         ({"day": lambda f: f["x"].rank().where(f["y"] == "no", -1)}, "all have the label no, and"),
         ({"day": lambda f: (f["sex"] == "f") * 1}, "belong to one group, and a gap needs two"),
     ],
