@@ -489,7 +489,7 @@ def test_no_solution_leaves_no_file(folder, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--confidence", "1"], "--confidence 1 must be 0.5 or more and below 1"),
+        (["--confidence", "1"], "--confidence 1 must be above 0.5 and below 1"),
         (["--confidence", "0.95", "--search"], "leave out --search"),
         (["--confidence", "0.95", "--method", "paper"], "which is for --method fairboost"),
         (["--confidence", "0.95", "--out-of-core"], "leave it out with --out-of-core"),
