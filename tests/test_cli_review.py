@@ -190,3 +190,8 @@ def test_many_numbers_are_no_groups_of_an_audit(folder, model, tmp_path, command
     assert "has 57 different numbers, and each would be a group; cut it into ranges" in failed
     proposed = failed.split("for example --sensitive ")[1].split()[0].rstrip(".")
     run(command, *asked, "--sensitive", proposed, *more)
+
+
+def test_a_confidence_of_one_half_is_refused_by_its_option(folder, tmp_path):
+    asked = ["train", folder / "rows.csv", *ASKED, "--confidence", 0.5, "-o", tmp_path / "m"]
+    assert "--confidence 0.5 must be above 0.5 and below 1" in run(*asked, code=1).stderr
