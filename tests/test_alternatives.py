@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -21,6 +22,7 @@ from fairproj.constraints import STATISTICS
 from fairproj.data.checks import Groups
 from fairproj.inference.figures import TOTALS, ModelFigures, resample
 from fairproj.inference.gap_change import find_widest_pair, gap_change_interval
+from fairproj.report import Source, alternatives_content
 from fairproj.selection import (
     ConfirmedClassifier,
     GapSearchCV,
@@ -185,7 +187,93 @@ def test_the_chosen_model_is_the_one_that_was_measured(found):
         differences = metrics.standardized_mean_difference(score, reference="men", **named)
         assert measured["standardized_mean_difference"] == pytest.approx(differences["women"])
         assert (measured["impact_group"], measured["difference_group"]) == ("women", "women")
-    assert found.chosen.price_.n_rows > 0  # the same settings without a constraint are beside it
+
+
+def test_the_plain_model_is_beside_the_chosen_one(found):
+    """Its price is that on the test rows."""
+    X, y, _ = frame()
+    rows = found.rows["test"]
+    chosen, price = found.chosen, found.chosen.price_
+    assert chosen.baseline_ is found.plain
+    assert (price.rows, price.n_rows) == ("held-out rows", len(rows))
+    for scores, model, name in (
+        (price.model, chosen, "chosen"),
+        (price.plain, found.plain, "plain"),
+    ):
+        assert scores.accuracy == pytest.approx(np.mean(model.predict(X.iloc[rows]) == y[rows]))
+        assert scores.auc == pytest.approx(found.test.loc["roc_auc", name])
+
+
+def margins_of_a_loose_bound(estimator, n_rows=1200, **options):
+    """Margins of the plain model and of its trees under a limit that every model keeps."""
+    X, y, groups = frame(n_rows)
+    bound = {"constraints": "demographic_parity", "max_gap": 1.0, **options}
+    grid = {name: [value] for name, value in bound.items()}
+    found = search(X, y, groups, estimator, param_grid=grid)
+    rows = found.rows["training"]
+    loose = clone(estimator).set_params(random_state=found.plain.random_state, **bound)
+    loose.fit(X.iloc[rows], y[rows], sensitive_features=groups[rows])
+    return found, found.plain.decision_function(X), loose.decision_function(X)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        FairBoostClassifier(**SMALL),
+        FairBoostClassifier(**SMALL, random_state=3, selection_rate=0.3),
+        FairBoostClassifier(**SMALL, early_stopping=True),
+    ],
+    ids=["threshold", "selection rate", "early stopping"],
+)
+def test_the_plain_model_learns_from_as_many_rows_as_candidates(estimator):
+    """A candidate whose limit says nothing is the plain model."""
+    found, plain, loose = margins_of_a_loose_bound(estimator)
+    assert np.abs(plain - loose).max() < 1e-9
+    assert found.table["held_out"].tolist() == [0.25, 0.25]
+    for name in ("roc_auc", "gap", "ks"):
+        assert found.table[name].iloc[1] == pytest.approx(found.table[name].iloc[0], abs=1e-9)
+
+
+def test_too_few_rows_to_hold_any_out():
+    """A quarter of the smaller group in training has fewer than ten rows."""
+    found, plain, loose = margins_of_a_loose_bound(FairBoostClassifier(**SMALL), n_rows=140)
+    assert found.table["held_out"].tolist() == [0, 0]
+    assert np.abs(plain - loose).max() < 1e-9
+
+
+def test_a_share_that_the_grid_names():
+    estimator = FairBoostClassifier(**SMALL)
+    found, plain, loose = margins_of_a_loose_bound(estimator, validation_fraction=0.4)
+    assert found.table["held_out"].tolist() == [0.4, 0.4]
+    assert np.abs(plain - loose).max() < 1e-9
+
+
+def test_which_rows_models_learn_from_is_told(found):
+    def told(found):
+        return " ".join(alternatives_content(found, Source("d"), "yes")["protocol"])
+
+    assert "Every model, the plain one too, set 25 % of the training rows aside" in told(found)
+    own = search(*frame(), Watched(), tolerance=0.3)
+    assert own.table["held_out"].tolist() == [0, 0.25, 0.25, 0.25]
+    assert not hasattr(own.chosen, "baseline_")
+    assert "The plain model learnt from all training rows. Candidates set 25 %" in told(own)
+    none = search(*frame(), FairBoostClassifier(**SMALL, validation_fraction=None))
+    assert "Every model learnt from all training rows." in told(none)
+
+
+def test_every_gap_has_an_exact_interval(found):
+    X, y, groups = frame()
+    rows = found.rows["selection"]
+    assert (found.table["gap_low"] <= found.table["gap"]).all()
+    assert (found.table["gap"] <= found.table["gap_high"]).all()
+    chosen = int(np.argmax(found.table["chosen"]))
+    for model, row in ((found.plain, 0), (found.chosen, chosen)):
+        report = FairnessReport.from_predictions(
+            y[rows], model.predict(X.iloc[rows]), sensitive_features=groups[rows], pos_label="yes"
+        )
+        gap = report.gaps.set_index("gap").loc["demographic_parity"]
+        ends = found.table.iloc[row][["gap_low", "gap_high"]].tolist()
+        assert ends == pytest.approx([gap["low"], gap["high"]])
 
 
 def test_what_is_read_on_the_test_rows(found):

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from commands import run, run_json
-from fairproj import load
+from fairproj import FairBoostClassifier, load
 from fairproj.cli import _alternatives as command
 from fairproj.cli import app
 from fairproj.selection import SearchOutcome, fair_train_test_split
@@ -92,6 +93,58 @@ def test_audit_and_report_find_the_test_rows_again(searched):
     assert "income" in run("info", model).stdout
 
 
+def test_the_report_has_the_plain_model_of_the_search(searched):
+    """The same figures as the page of the search, what that came to, and the target."""
+    folder, _ = searched
+    data, model = folder / "loans.csv", folder / "m.fairproj"
+    content = json.loads((folder / "a.json").read_text())
+    run("report", model, data, *(p for k in ("json", "md") for p in ("-o", folder / f"p.{k}")))
+    shown = json.loads((folder / "p.json").read_text())
+    scores = {row["name"]: row for row in shown["price"]["scores"]}
+    names = {"ROC AUC": "roc_auc", "accuracy": "accuracy", content["gap_name"]: "gap"}
+    test = {row["figure"]: row for row in content["test"]}
+    for name, figure in names.items():
+        assert scores[name]["plain"] == pytest.approx(test[figure]["plain"]["estimate"])
+        assert scores[name]["model"] == pytest.approx(test[figure]["chosen"]["estimate"])
+    text = (folder / "p.md").read_text()
+    assert "the plain model of the search" in text
+    assert "same settings" not in text
+    assert dict(shown["asked"])["Search"] == " ".join(content["summary"][:2])
+    chosen = content["candidates"][1]["params"]
+    assert shown["target"]["metric"] == chosen["constraints"]
+    assert shown["target"]["max_gap"] == chosen["max_gap"]
+    assert shown["verdict"] != "no target"
+    assert "No target" not in text
+    printed = " ".join(run("info", model).stdout.split())
+    assert content["summary"][0] in printed
+    assert "the plain model of the search" in printed
+
+
+def test_a_chosen_model_that_bounds_another_gap():
+    found = SimpleNamespace(metric="equal_opportunity")
+    chosen = FairBoostClassifier("demographic_parity", max_gap=0.1)
+    bounded, searched_for = command._targets(found, chosen)
+    assert (bounded.metric, bounded.max_gap) == ("demographic_parity", 0.1)
+    assert (searched_for.metric, searched_for.max_gap) == ("equal_opportunity", None)
+
+
+def test_ranked_candidates_have_intervals(searched):
+    folder, printed = searched
+    content = json.loads((folder / "a.json").read_text())
+    page, markdown = ((folder / f"a.{kind}").read_text() for kind in ("html", "md"))
+    for row in content["candidates"]:
+        assert row["gap_low"] <= row["gap"] <= row["gap_high"]
+        ends = f"{row['gap_low']:.3f} to {row['gap_high']:.3f}"
+        assert f"{row['gap']:.3f} ({ends})" in markdown
+        assert f"{row['gap']:.3f} ({ends})" in page
+    first = content["candidates"][1]
+    line = next(line for line in printed.splitlines() if line.startswith("1 "))
+    numbers = [first[name] for name in ("roc_auc", "gap", "gap_low", "gap_high")]
+    assert "  ".join(f"{number:.3f}" for number in numbers) in line
+    for text in (" ".join(printed.split()), page, markdown):
+        assert content["selected"] in text
+
+
 def test_json_is_the_content(searched):
     folder, _ = searched
     again = run_json("alternatives", folder / "loans.csv", *TASK, *QUICK, "--tolerance", 0.1)
@@ -149,7 +202,7 @@ def test_within_the_noise(tmp_path):
 def test_rare_labels_get_advice(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=1600)
-    rare = x + 2 * rng.normal(size=1600) > 4
+    rare = x + 1.5 * rng.normal(size=1600) > 3.2
     frame = pd.DataFrame({"x": x, "sex": rng.integers(2, size=1600), "repaid": rare.astype(int)})
     frame.to_csv(tmp_path / "d.csv", index=False)
     arguments = ("alternatives", tmp_path / "d.csv", *TASK, *QUICK)

@@ -34,7 +34,7 @@ from fairproj.cli._rows import (
 from fairproj.cli._show import NOT_MET, UNDECIDED
 from fairproj.cli._train_options import ClassWeight, check_share, plain_value
 from fairproj.io.tables import DataFile
-from fairproj.report import Source, alternatives_content, measure_on_rows, write_report
+from fairproj.report import Source, alternatives_content, write_report
 from fairproj.selection import Alternatives, SearchOutcome, find_alternatives
 from fairproj.selection.alternatives import NotUsefulError
 
@@ -223,21 +223,26 @@ def _source(rows: Rows, task: Task) -> Source:
 def _save(found: Alternatives, rows: Rows, task: Task, seed: int, path: Path) -> None:
     """Write the chosen model; its test rows are the rows held out from training."""
     chosen: Any = found.chosen
-    positions = found.rows["test"]
-    test = rows.take(positions, "", False)
-    if hasattr(chosen, "baseline_"):
-        chosen.price_ = measure_on_rows(chosen, test.X, test.y, test.groups) or chosen.price_
-    digest = hashlib.sha256(position_bytes(positions)).hexdigest()
+    digest = hashlib.sha256(position_bytes(found.rows["test"])).hexdigest()
     record = TrainingRecord(
         task,
         FileRecord(rows.file.path.name, rows.sha256, len(rows.y)),
         rows.kinds,
         HeldOut(_TEST_SIZE, seed, digest),
-        [Target(found.metric, None)],
+        _targets(found, chosen),
         None,
         command_line(),
+        alternatives=" ".join(found.summary()[:2]),
     )
     chosen.save(path, metadata=record.to_metadata())
+
+
+def _targets(found: Alternatives, chosen: FairBoostClassifier) -> list[Target]:
+    """The gap that the chosen model bounds; and the one of the search, where that is another."""
+    bounded: Any = chosen.constraints
+    limit: Any = chosen.max_gap
+    others = [Target(found.metric, None)] if bounded != found.metric else []
+    return [Target(bounded, limit), *others]
 
 
 def _show(content: dict[str, Any]) -> None:
@@ -245,27 +250,24 @@ def _show(content: dict[str, Any]) -> None:
     ranked = [row for row in candidates if row["rank"] is not None]
     show_table(
         f"Models within the tolerance on the {content['rows']['selection']:,} selection rows, by "
-        "gap",
-        ["rank", "bounded", "within", "leaves", "rate", "seed", *_SHOWN.values()],
+        f"gap, with its exact {100 * content['confidence']:g} % interval from low to high",
+        ["rank", "bounded", "within", "leaves", "rate", "AUC", "gap", "low", "high", "AIR"],
         [_candidate_row(row) for row in [plain, *ranked[:_MOST_CANDIDATES]]],
     )
+    print_line(content["selected"])
+    print_line()
     _show_others(candidates, ranked)
     _show_test(content)
     for sentence in content["summary"]:
         print_line(sentence)
 
 
-_SHOWN = {
-    "roc_auc": "AUC",
-    "gap": "gap",
-    "adverse_impact_ratio": "AIR",
-    "standardized_mean_difference": "SMD",
-}
+_SHOWN = ("roc_auc", "gap", "gap_low", "gap_high", "adverse_impact_ratio")
 
 
 def _candidate_row(row: dict[str, Any]) -> list[Any]:
     params = row["params"]
-    settings = ("max_gap", "max_leaf_nodes", "learning_rate", "random_state")
+    settings = ("max_gap", "max_leaf_nodes", "learning_rate")
     return [
         "" if row["rank"] is None else row["rank"],
         row["series"],

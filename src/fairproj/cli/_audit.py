@@ -288,6 +288,7 @@ class Audited:
             findings=[to_dict(one) for one in record.findings] or None,
             tested=record.tested,
             confirmed=record.confirmation.reason if record.confirmation and self.as_trained else "",
+            searched=record.alternatives is not None,
         )
 
     def summarize(

@@ -39,7 +39,8 @@ from fairproj.cli._streams import checksum
 from fairproj.cli._train_options import Rule
 from fairproj.cli._train_show import show_data
 from fairproj.data.checks import check_groups
-from fairproj.report import Source, measure_on_rows, summarize_estimator
+from fairproj.estimators.price import measure_on_rows
+from fairproj.report import Source, summarize_estimator
 from fairproj.selection import ConfirmedClassifier, GapSearchCV
 
 

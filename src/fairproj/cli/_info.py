@@ -28,14 +28,16 @@ def info(model: ModelPath, trust: Trust = None, as_json: AsJson = False) -> None
     show_table(str(model), ["", ""], _rows(opened))
     show_table(opened.certificate_.title, ["", ""], opened.certificate_.rows())
     if hasattr(opened, "price_"):
-        show_price(price_content(opened.price_))
+        record = read_record(opened)
+        searched = record is not None and record.alternatives is not None
+        show_price(price_content(opened.price_, searched=searched))
 
 
 def _rows(model: Any) -> list[list[Any]]:
     content, record = _content(model), read_record(model)
     parameters = content["parameters"]
     slack = "max_gap" if "max_gap" in parameters else "epsilon"
-    search = "none" if record is None or record.search is None else record.search.reason
+    search = (record and record.search_reason) or "none"
     task = None if record is None else record.task
     confirmed = None if record is None else record.confirmation
     return [

@@ -182,7 +182,8 @@ class Confirmation:
 class TrainingRecord:
     """The task, data and date of a training run, and the split, the targets and the search.
 
-    ``findings`` are those of the checks before training.
+    ``findings`` are those of the checks before training. ``alternatives`` is what
+    `fairproj alternatives` came to, where that chose the model.
     """
 
     task: Task
@@ -194,6 +195,7 @@ class TrainingRecord:
     command: str
     confirmation: Confirmation | None = None
     findings: list[Finding] = field(default_factory=list)
+    alternatives: str | None = None
     date: str = field(default_factory=lambda: datetime.date.today().isoformat(), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -219,6 +221,11 @@ class TrainingRecord:
         if self.confirmation is None:
             return []
         return [target.max_gap for target in self.targets if target.max_gap is not None]
+
+    @property
+    def search_reason(self) -> str | None:
+        """What the search that chose the model says about its choice, if there was one."""
+        return self.alternatives if self.search is None else self.search.reason
 
     def matches(self, metric: str, task: Task) -> bool:
         """Whether training was for this gap, between these groups, of this label."""

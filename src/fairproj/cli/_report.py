@@ -124,8 +124,8 @@ def _show_written(output: list[Path], card: Path | None, verdict: str, as_json: 
 def _source(audited: Audited) -> Source:
     record = audited.record
     more = {}
-    if record is not None and record.search is not None:
-        more["Search"] = record.search.reason
+    if record is not None and record.search_reason is not None:
+        more["Search"] = record.search_reason
     if record is not None and record.confirmation is not None and audited.as_trained:
         more["Confirmation"] = record.confirmation.reason
     return audited.source(command_line(), more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
-from fairproj.data.sample import Sample
+from fairproj.data.checks import plain_labels
+from fairproj.data.sample import Sample, make_sample
 from fairproj.data.types import Array, Codes
 from fairproj.metrics import calibration_error
 
@@ -80,6 +81,18 @@ def measure_price(model: BoostedClassifier, plain: BoostedClassifier, rows: Samp
     """Compare two models on rows that are encoded already."""
     watched_on: Any = model.certificate_
     return Price(watched_on.watched_on, len(rows), _scores(model, rows), _scores(plain, rows))
+
+
+def measure_on_rows(model: Any, X: Any, y: Any, sensitive_features: Any) -> Price | None:
+    """The price on rows that neither model was trained on; None where all have one label.
+
+    The other model is the first one's ``baseline_``.
+    """
+    if len(np.unique(plain_labels(y))) < 2:
+        return None
+    sample = make_sample(X, y, sensitive_features, None, pos_label=model.pos_label)
+    encoded = replace(sample, X=model.to_matrix(X, missing="score"), cache={})
+    return replace(measure_price(model, model.baseline_, encoded), rows="held-out rows")
 
 
 def _scores(model: BoostedClassifier, rows: Sample) -> Scores:

@@ -443,6 +443,15 @@ def gap_upper_bound(counts: CellCounts, statistic: str | Statistic, confidence: 
     return max(upper_bound(kind, hits, rows, confidence) for hits, rows in seen)
 
 
+def gap_interval(
+    counts: CellCounts, statistic: Statistic, confidence: float
+) -> tuple[float, float]:
+    """The exact interval of one gap, as in a `FairnessReport`."""
+    check_confidence(confidence)
+    _check_whole(counts)
+    return Bounds(counts, Errors.alone(confidence)).interval(statistic)
+
+
 def upper_bound(kind: str, hits: Array, rows: Array, confidence: float) -> float:
     """A number that the gap of one rate is at most, wrong with at most ``1 - confidence``."""
     bound = largest_difference_bound if kind == "difference" else shortfall_bound

@@ -17,7 +17,7 @@ from fairproj.report._frontier import METHODS, frontier_content, search_content
 from fairproj.report._importance import MOST_EXPLAINED, can_explain, importance_content
 from fairproj.report._markdown import markdown, model_card
 from fairproj.report._page import html
-from fairproj.report._price import Comparison, measure_on_rows, price_content
+from fairproj.report._price import Comparison, price_content
 from fairproj.report._sample import GroupSample, RowSample
 from fairproj.report._scores import ScoreCounts, ScoredRows
 from fairproj.report._source import Source
@@ -53,7 +53,6 @@ __all__ = [
     "importance_content",
     "interval_name",
     "markdown",
-    "measure_on_rows",
     "model_card",
     "price_content",
     "sampled_words",

@@ -25,8 +25,13 @@ FIGURES = {
     "selection_rate": "share predicted positive",
 }
 _MEASURED = (
-    *("score", "roc_auc", "ks", "accuracy", "selection_rate", "gap"),
+    *("score", "roc_auc", "ks", "accuracy", "selection_rate", "gap", "gap_low", "gap_high"),
     *("adverse_impact_ratio", "impact_group", "standardized_mean_difference", "difference_group"),
+    "held_out",
+)
+_SELECTED = (
+    "Models are ranked and chosen by these figures, so the figures and intervals of the first ones "
+    "flatter them; those of the test rows do not."
 )
 _JUDGED = ("useful", "within_tolerance", "pareto", "chosen")
 
@@ -63,6 +68,7 @@ def alternatives_content(found: Alternatives, source: Source, positive: str) -> 
         "n_resamples": found.n_resamples,
         "seed": found.random_state,
         "rows": {name: len(rows) for name, rows in found.rows.items()},
+        "selected": _SELECTED,
         "candidates": [_candidate(number, row) for number, row in found.ranked.iterrows()],
         "test": _test(found),
         "groups": _records(found.test_groups),
@@ -176,6 +182,7 @@ def protocol(content: Content) -> list[str]:
         f"The plain model, which has no fairness constraint, and {n_candidates} candidates were "
         "trained on the training rows alone. Each candidate is a model of boosted trees with a "
         "limit on a gap between the groups; the table of everything that was tried lists them.",
+        _learnt_from(content["candidates"]),
         "Every model was measured on the selection rows. A candidate counts if it is useful (its "
         "predictions beat chance and are not the same for nearly everyone) and if its "
         f"{score} is at most {content['tolerance']:g} below that of the plain model. Of those that "
@@ -184,6 +191,8 @@ def protocol(content: Content) -> list[str]:
         "The chosen model and the plain model were then measured on the test rows, once. The best "
         "of many candidates looks better than it is on the rows that it was chosen by. The test "
         "rows had no part in the choice, so the figures from them do not have this fault.",
+        "The intervals of gaps on the selection rows are exact for one model by itself and do not "
+        f"allow for the choice among many. {_SELECTED}",
         f"On the test rows, {100 * content['confidence']:g} % intervals of rates, gaps, adverse "
         "impact ratios and accuracies are exact for any number of rows. Those of ROC AUC, KS and "
         "the standardized mean difference, and of differences between the two models, come "
@@ -198,6 +207,26 @@ def protocol(content: Content) -> list[str]:
         "A less discriminatory alternative counts as found only if, besides, the whole interval of "
         "the difference between the scores is within the tolerance.",
     ]
+
+
+def _learnt_from(rows: list[Content]) -> str:
+    """Whether the plain model, which comes first, and the candidates learnt from as many rows."""
+    plain, *others = (row["held_out"] for row in rows)
+    shares = sorted(set(others))
+    if set(shares) <= {plain}:
+        if not plain:
+            return "Every model learnt from all training rows."
+        return (
+            f"Every model, the plain one too, set {100 * plain:g} % of the training rows aside, on "
+            "which candidates watched their gaps, and learnt from the others: models with the same "
+            "seed from the same rows."
+        )
+    aside = " or ".join(f"{100 * share:g} %" for share in shares)
+    own = f"from all but {100 * plain:g} % of the" if plain else "from all"
+    return (
+        f"The plain model learnt {own} training rows. Candidates set {aside} of these aside, on "
+        "which they watched their gaps. So they did not all learn from as many rows as it did."
+    )
 
 
 def limits(content: Content) -> list[str]:
@@ -258,7 +287,10 @@ def alternatives_markdown(content: Content) -> str:
             [_group_table(content)],
         ),
         *_section("All gaps, test rows", [_gap_table(content)]),
-        *_section("Everything that was tried, selection rows", [_candidate_table(content)]),
+        *_section(
+            f"Everything that was tried, selection rows, with exact {share} intervals of the gap",
+            [content["selected"], _candidate_table(content)],
+        ),
         *_section("How the search was done", [_list(content["protocol"])]),
         *_section("Limits", [_list(content["limits"])]),
         *_section("Reproduce", _reproduce(content["reproduce"])),
@@ -322,7 +354,10 @@ def _candidate_table(content: Content) -> str:
         [
             "" if row["rank"] is None else row["rank"],
             row["words"],
-            *(_number(row[name]) for name in columns),
+            *(
+                _interval(_ends_of(row, name)) if name == "gap" else _number(row[name])
+                for name in columns
+            ),
             "yes" if row["pareto"] else "no",
             standing(row),
         ]

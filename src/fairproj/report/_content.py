@@ -13,9 +13,10 @@ what is not known. Page, Markdown and model card are rendered from it.
     The gap looked at (``metric``, ``name``, ``max_gap``); one of ``met``, ``not met``,
     ``undecided``, ``not useful`` and ``no target``; and sentences.
 ``price``
-    The plain model beside it: ``title``, ``sentence``, ``scores`` (``name``, ``model``, ``plain``,
-    ``difference``), ``points``, and ``interval`` (``estimate``, ``low``, ``high`` of the difference
-    of the accuracies, ``only_model``, ``only_plain``, ``rows``).
+    The plain model beside it: ``title``, ``about`` (what it is), ``sentence``, ``scores``
+    (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval`` (``estimate``,
+    ``low``, ``high`` of the difference of the accuracies, ``only_model``, ``only_plain``,
+    ``rows``).
 ``data``, ``scores``, ``rates``, ``gaps``, ``confidence``
     Groups with their rows; single numbers; and the tables of `FairnessReport`.
 ``selection_ratio``

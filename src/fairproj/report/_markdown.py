@@ -160,7 +160,8 @@ def _price(price: Content) -> list[str]:
     table = _table(["Score", "With the constraint", "Without", "Difference"], rows)
     interval = price["interval"]
     more = [] if interval is None else [_escape(interval["sentence"])]
-    return [_escape(price["sentence"]), *more, f"{_escape(price['title'])}:", table]
+    text = f"{price['about']} {price['sentence']}"
+    return [_escape(text), *more, f"{_escape(price['title'])}:", table]
 
 
 def _thresholds(thresholds: Content) -> list[str]:

@@ -1,17 +1,12 @@
-"""What a constraint cost: a model beside the same settings without a constraint."""
+"""What a constraint cost: a model beside its plain model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import plain_labels
-from fairproj.data.sample import make_sample
-from fairproj.estimators.price import Price, measure_price
+from fairproj.estimators.price import Price
 from fairproj.inference.paired import paired_difference_interval
 from fairproj.report._content import Content, finite
 from fairproj.report._words import confidence_words, percent, points, target_gap
@@ -23,11 +18,19 @@ _NAMES = {
     "calibration_error": "calibration error",
     "group_calibration_error": "calibration error, worst group",
 }
+# By whether the plain model is that of a search for alternatives.
+_PLAIN = {False: "the same settings without a constraint", True: "the plain model of the search"}
+_ABOUT = {
+    False: "The plain model has the same settings and was trained on the same rows, without a "
+    "constraint.",
+    True: "The plain model is the one that the search for alternatives compared with. It has no "
+    "constraint; its other settings may differ from those of the model.",
+}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A model and the same settings without a constraint, on the same rows.
+    """A model and its plain model, which has no constraint, on the same rows.
 
     Attributes
     ----------
@@ -44,16 +47,7 @@ class Comparison:
     only_plain: int
 
 
-def measure_on_rows(model: Any, X: Any, y: Any, sensitive_features: Any) -> Price | None:
-    """The price on rows that neither model was trained on; None where all have one label."""
-    if len(np.unique(plain_labels(y))) < 2:
-        return None
-    sample = make_sample(X, y, sensitive_features, None, pos_label=model.pos_label)
-    encoded = replace(sample, X=model.to_matrix(X, missing="score"), cache={})
-    return replace(measure_price(model, model.baseline_, encoded), rows="held-out rows")
-
-
-def comparison_content(compared: Comparison, content: Content) -> Content:
+def comparison_content(compared: Comparison, content: Content, *, searched: bool) -> Content:
     """What the constraint cost on the rows of a report, with an interval for the accuracy."""
     measured = compared.price
     if content["data"]["seen"]:
@@ -62,7 +56,8 @@ def comparison_content(compared: Comparison, content: Content) -> Content:
         measured = replace(measured, rows="given rows")
     statistic = STATISTICS[content["target"]["metric"]]
     gap = target_gap(content)["estimate"]
-    price = price_content(measured, statistic.words, gap, statistic.value(compared.plain))
+    plain_gap = statistic.value(compared.plain)
+    price = price_content(measured, statistic.words, gap, plain_gap, searched=searched)
     if not content["data"]["seen"]:
         price["interval"] = _interval(compared, content["confidence"])
     return price
@@ -97,9 +92,18 @@ def _interval_words(interval: Content, confidence: float) -> str:
 
 
 def price_content(
-    price: Price, gap_name: str = "", gap: float | None = None, plain_gap: float | None = None
+    price: Price,
+    gap_name: str = "",
+    gap: float | None = None,
+    plain_gap: float | None = None,
+    *,
+    searched: bool = False,
 ) -> Content:
-    """A title, a table and a sentence; with the gap of both models on the same rows, if given."""
+    """A title, a table and sentences; with the gap of both models on the same rows, if given.
+
+    With ``searched`` the plain model is that of a search for alternatives, and need not have the
+    model's settings.
+    """
     scores = [
         {"name": words, **price.to_frame().loc[name].to_dict()} for name, words in _NAMES.items()
     ]
@@ -117,16 +121,17 @@ def price_content(
         "title": f"What fairness cost, on {price.n_rows:,} {price.rows}{seen}",
         "scores": scores,
         "points": price.accuracy_points,
-        "sentence": _sentence(price) + gaps,
+        "about": _ABOUT[searched],
+        "sentence": _sentence(price, _PLAIN[searched]) + gaps,
         "interval": None,
     }
     return finite(content)  # type: ignore[no-any-return]
 
 
-def _sentence(price: Price) -> str:
+def _sentence(price: Price, plain: str) -> str:
     both = (
-        f"the model labels {percent(price.model.accuracy)} correctly, and the same settings "
-        f"without a constraint {percent(price.plain.accuracy)}"
+        f"the model labels {percent(price.model.accuracy)} correctly, and {plain} "
+        f"{percent(price.plain.accuracy)}"
     )
     auc = f" The ROC AUC is {price.model.auc:.3f} with it and {price.plain.auc:.3f} without."
     cost = price.accuracy_points

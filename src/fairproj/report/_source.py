@@ -45,6 +45,8 @@ class Source:
         The limits of an exact test of the finished model, for which training aimed at less.
     confirmed : str
         What the test found, if it was about the gap and the groups of the report.
+    searched : bool
+        Whether a search for alternatives chose the model, and its plain model is that search's.
     """
 
     data: str = "the given rows"
@@ -62,6 +64,7 @@ class Source:
     findings: list[dict[str, Any]] | None = None
     tested: list[float] = field(default_factory=list)
     confirmed: str = ""
+    searched: bool = False
 
     def reproduce(self) -> dict[str, Any]:
         """What is needed to make the report again."""

@@ -20,6 +20,7 @@ from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import check_aligned, plain_labels
 from fairproj.data.types import Codes
+from fairproj.estimators.price import measure_on_rows
 from fairproj.inference import FairnessReport
 from fairproj.inference.report import (
     find_sensitive_features,
@@ -33,7 +34,7 @@ from fairproj.report._content import Content
 from fairproj.report._dynamics import dynamics
 from fairproj.report._importance import can_explain, importance_of_rows
 from fairproj.report._omissions import not_looked_at
-from fairproj.report._price import Comparison, comparison_content, measure_on_rows, price_content
+from fairproj.report._price import Comparison, comparison_content, price_content
 from fairproj.report._proxies import proxies_content
 from fairproj.report._scores import (
     ScoreCounts,
@@ -251,9 +252,11 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
         if judged and not getattr(inner.certificate_, "useful", True):
             content["verdict"] = "not useful"
     if evidence.comparison is not None:
-        content["price"] = comparison_content(evidence.comparison, content)
+        content["price"] = comparison_content(
+            evidence.comparison, content, searched=source.searched
+        )
     elif hasattr(inner, "baseline_") and hasattr(inner, "price_"):
-        content["price"] = price_content(inner.price_)  # inside a pipeline, on rows of training
+        content["price"] = price_content(inner.price_, searched=source.searched)  # of training
     content["subject"] = subject(content, source, estimator)
     content["not_looked_at"] = not_looked_at(content, source, estimator)
 

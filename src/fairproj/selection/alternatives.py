@@ -15,15 +15,17 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import Parallel
 
+from fairproj.boosting.requirements import find_requirements
 from fairproj.constraints import STATISTICS, Statistic, find_statistic
 from fairproj.data.checks import check_aligned, check_lengths, listing
 from fairproj.data.columns import take_rows
 from fairproj.data.sample import Sample, make_sample, match_groups
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.fairboost import BASELINE_PARAMETERS, FairBoostClassifier
+from fairproj.estimators.price import measure_on_rows
 from fairproj.inference.figures import TOTALS, ModelFigures
 from fairproj.inference.gap_change import find_widest_pair
-from fairproj.inference.report import innermost
+from fairproj.inference.report import gap_interval, innermost
 from fairproj.io.progress import time_bar
 from fairproj.metrics import checked_gap
 from fairproj.selection.comparison import Alternatives, Plan, compare
@@ -84,9 +86,10 @@ def find_alternatives(
     ----------
     estimator : classifier or None
         The plain model. A `FairBoostClassifier` is fitted without its constraint, and candidates
-        have its other parameters; None means one with default parameters. Any other classifier
-        with ``predict_proba`` is fitted as it is, and candidates are `FairBoostClassifier` with
-        default parameters.
+        have its other parameters; None means one with default parameters. It holds out as many of
+        the training rows as the first candidate does to watch its gap, so that the trees of both
+        see as many rows. Any other classifier with ``predict_proba`` is fitted as it is, on all
+        training rows, and candidates are `FairBoostClassifier` with default parameters.
     X, y : as for ``FairBoostClassifier.fit``
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
         The groups; several columns are crossed.
@@ -159,16 +162,18 @@ def find_alternatives(
     own = separate if plain is template else _separate(plain, training, selection, pos_label)
     with warnings.catch_warnings():
         ignore_outcomes()
-        plain_fit = _fit_plain(own, plain)
+        plain_fit = _fit_plain(own, plain, _first_candidate(param_grid, plan.statistic, template))
         plan = plan.with_reference(plain_fit.counts, plain_fit.groups)
         candidates = _candidates(param_grid, plan.statistic, plain_fit, template)
-        measured = [_measure_plain(plain_fit, plan)]
+        measured = [_measure_plain(plain_fit, own, plan)]
         measured += _measure_all(separate, candidates, plan, n_jobs, verbose)
         table = _judge(pd.DataFrame(measured), plan)
         chosen_fit = _fit_chosen(separate, table)
     fits = [plain_fit] if chosen_fit is None else [plain_fit, chosen_fit]
     widest = [find_widest_pair(plan.statistic, fit.counts) for fit in fits]
     models = [fit.model for fit in fits]
+    if chosen_fit is not None:
+        _set_beside(chosen_fit.model, plain_fit.model, parts["test"])
     test = _test_figures(models, parts["test"], separate.train.sample, plan)
     return compare(plan, table, models, test, widest, rows)
 
@@ -249,9 +254,35 @@ def _separate(
     return SeparateRows(estimator, data, data.beside(estimator, *selection))
 
 
-def _fit_plain(rows: SeparateRows, plain: Any) -> FoldFit:
-    parameters = BASELINE_PARAMETERS if isinstance(plain, FairBoostClassifier) else {}
-    return rows.fit(**parameters)
+def _first_candidate(
+    param_grid: Any, statistic: Statistic, template: FairBoostClassifier
+) -> FairBoostClassifier:
+    """The first candidate, unfitted; of the default grid, but for its target."""
+    parameters: dict[str, Any] = {"constraints": statistic.name, "max_gap": 1.0}
+    if param_grid is not None:
+        parameters = next(iter(ParameterGrid(param_grid)), {})
+    model: FairBoostClassifier = clone(template).set_params(**parameters)
+    return model
+
+
+def _fit_plain(rows: SeparateRows, plain: Any, like: FairBoostClassifier) -> FoldFit:
+    """The plain model; one of this library holds out as many rows as the candidate it is like.
+
+    Without a constraint there is nothing to watch, so "auto" would hold out none.
+    """
+    if not isinstance(plain, FairBoostClassifier):
+        return rows.fit()
+    return rows.fit(**BASELINE_PARAMETERS, validation_fraction=_held_out(like, rows))
+
+
+def _held_out(model: Any, rows: SeparateRows) -> float | None:
+    """The share of the training rows that a model does not learn from; None if it has them all."""
+    if not isinstance(model, FairBoostClassifier):
+        return None
+    assert rows.train.prepared is not None
+    sample = rows.train.prepared.sample.with_weight()
+    required = find_requirements(model.constraints, model.max_gap, sample.cells)
+    return model._fraction(sample, required)
 
 
 def default_grid(
@@ -316,9 +347,9 @@ def _candidates(
     return [usual | parameters for parameters in listed]
 
 
-def _measure_plain(fit: FoldFit, plan: Plan) -> dict[str, Any]:
+def _measure_plain(fit: FoldFit, rows: SeparateRows, plan: Plan) -> dict[str, Any]:
     """What is measured of the plain model, which must be useful for its gap to mean anything."""
-    measured = {"params": {}, **_measure(fit, plan)}
+    measured = {"params": {}, **_measure(fit, rows, plan)}
     if not measured["useful"]:
         raise NotUsefulError(
             "the plain model does not beat chance where it decides, or says the same to nearly "
@@ -381,13 +412,13 @@ def _measure_batch(
         try:
             for number, parameters in batch:
                 fit = rows.fit(**parameters)
-                found[number] = {"params": parameters, **_measure(fit, plan)}
+                found[number] = {"params": parameters, **_measure(fit, rows, plan)}
         except KeyboardInterrupt:
             return found, True
     return found, False
 
 
-def _measure(fit: FoldFit, plan: Plan) -> dict[str, Any]:
+def _measure(fit: FoldFit, rows: SeparateRows, plan: Plan) -> dict[str, Any]:
     """Figures on the selection rows."""
     probability = fit.probability()
     assert probability is not None  # the plain model was checked for it
@@ -395,17 +426,21 @@ def _measure(fit: FoldFit, plan: Plan) -> dict[str, Any]:
     actual, predicted = (mask == fit.positive for mask in (fit.actual, fit.predicted))
     figures = plan.figures(actual, predicted, score, fit.groups)
     checked_gap(plan.statistic, figures.counts(), figures.groups)
+    gap_low, gap_high = gap_interval(figures.counts(), plan.statistic, plan.confidence)
     totals = dict(zip(TOTALS, figures.totals().tolist(), strict=True))
     ratio, impact_group = _worst(figures.impact_ratios(), figures, lambda ratios: -ratios)
     difference, difference_group = _worst(figures.mean_differences(), figures, np.abs)
     return {
         "score": totals[plan.scoring],
         **totals,
+        "gap_low": gap_low,
+        "gap_high": gap_high,
         "adverse_impact_ratio": ratio,
         "impact_group": impact_group,
         "standardized_mean_difference": difference,
         "difference_group": difference_group,
         "useful": fit.useful,
+        "held_out": _held_out(fit.model, rows) or 0.0,
     }
 
 
@@ -446,12 +481,24 @@ def rank_by_gap(gap: Array, score: Array, eligible: NDArray[np.bool_]) -> Codes:
 
 
 def _fit_chosen(rows: SeparateRows, table: pd.DataFrame) -> FoldFit | None:
-    """The chosen candidate, fitted again with the same result, and its price beside it."""
+    """The chosen candidate, fitted again with the same result."""
     chosen = table.loc[table["chosen"], "params"].tolist()
-    if not chosen:
-        return None
-    bounded = chosen[0]["constraints"] is not None
-    return rows.fit(**chosen[0], baseline=bounded)
+    return rows.fit(**chosen[0]) if chosen else None
+
+
+def _set_beside(chosen: FairBoostClassifier, plain: Any, part: Sequence[Any]) -> None:
+    """Make the plain model the chosen one's ``baseline_``, with its price on the test rows.
+
+    Only a `FairBoostClassifier` can be that, and rows with one label tell no price.
+    """
+    if not isinstance(plain, FairBoostClassifier):
+        return
+    chosen.baseline_ = plain
+    price = measure_on_rows(chosen, *part)
+    if price is None:
+        del chosen.baseline_
+    else:
+        chosen.price_ = price
 
 
 def _test_figures(

@@ -71,18 +71,20 @@ class Alternatives:
     table : DataFrame
         What was measured on the selection rows, a row for each model: the plain model first, then
         the candidates in the order in which they were tried. Columns: ``params``; ``score`` (the
-        one of ``scoring``), ``roc_auc``, ``accuracy``, ``ks``, ``selection_rate``; ``gap``;
-        ``adverse_impact_ratio`` with ``impact_group`` (the group where it is smallest) and
-        ``standardized_mean_difference`` with ``difference_group`` (the group where it is furthest
-        from 0), both of the groups other than the reference; ``useful``, ``within_tolerance``,
-        ``pareto`` (no other useful model has as good a score and gap, and one of them better),
-        ``rank`` (of the useful candidates within the tolerance, by gap; missing for others) and
-        ``chosen``.
+        one of ``scoring``), ``roc_auc``, ``accuracy``, ``ks``, ``selection_rate``; ``gap`` with its
+        exact interval ``gap_low``, ``gap_high``; ``adverse_impact_ratio`` with ``impact_group``
+        (the group where it is smallest) and ``standardized_mean_difference`` with
+        ``difference_group`` (the group where it is furthest from 0), both of the groups other than
+        the reference; ``held_out`` (the share of the training rows that the model did not learn
+        from); ``useful``, ``within_tolerance``, ``pareto`` (no other useful model has as good a
+        score and gap, and one of them better), ``rank`` (of the useful candidates within the
+        tolerance, by gap; missing for others) and ``chosen``.
     plain : classifier
         Fitted on the training rows.
     chosen : FairBoostClassifier or None
         The candidate of rank 1, fitted on the training rows; None if its gap is not smaller than
-        that of the plain model. Its `baseline_` has the same settings without a constraint.
+        that of the plain model. Where the plain model is a `FairBoostClassifier`, it is the chosen
+        one's ``baseline_``, and ``price_`` compares them on the test rows.
     outcome : SearchOutcome
     test : DataFrame
         The figures ``roc_auc``, ``accuracy``, ``ks``, ``selection_rate`` and ``gap`` on the test
@@ -116,6 +118,9 @@ class Alternatives:
     chosen model, and is the largest of the ends of these differences; the lower end does so with
     the models exchanged. It comes from a Bayesian bootstrap and is approximate too. With many small
     groups it is wide.
+
+    The intervals in ``table`` are exact for one model by itself and do not allow for the choice
+    among many: those of the chosen model flatter it.
     """
 
     table: pd.DataFrame
