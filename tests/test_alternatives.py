@@ -8,14 +8,28 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
-from fairproj import FairBoostClassifier, FairnessReport, metrics
+from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier, metrics
 from fairproj.constraints import STATISTICS
-from fairproj.selection import SearchOutcome, comparison, fair_train_test_split, find_alternatives
+from fairproj.data.checks import Groups
+from fairproj.inference.figures import TOTALS, ModelFigures, resample
+from fairproj.inference.gap_change import find_widest_pair, gap_change_interval
+from fairproj.selection import (
+    ConfirmedClassifier,
+    GapSearchCV,
+    SearchOutcome,
+    comparison,
+    fair_train_test_split,
+    fairness_frontier,
+    find_alternatives,
+)
 from fairproj.selection import alternatives as module
 from fairproj.selection.alternatives import default_grid, rank_by_gap, split_in_three
 from fairproj.selection.comparison import Plan, describe
@@ -277,8 +291,9 @@ def two_features(n_rows=4000, seed=0):
 
 def test_a_model_that_is_as_good_and_fairer_is_found():
     estimator = FairBoostClassifier(n_estimators=30, max_leaf_nodes=6)
-    found = search(*two_features(), estimator, tolerance=0.02, n_resamples=300)
+    found = search(*two_features(), estimator, tolerance=0.05, n_resamples=300)
     assert found.outcome is SearchOutcome.FOUND
+    assert found.test.loc["roc_auc", "difference_low"] >= -0.05
     gap, area = found.test.loc["gap"], found.test.loc["roc_auc"]
     assert gap["chosen"] < 0.6 * gap["plain"]
     assert area["chosen"] > area["plain"] - 0.03
@@ -286,6 +301,16 @@ def test_a_model_that_is_as_good_and_fairer_is_found():
     shares = [importance[0] / importance.sum() for importance in importances]
     assert shares[1] < shares[0]  # less of the feature that tells the group
     assert "A less discriminatory alternative was found" in str(found)
+
+
+def test_a_score_that_may_be_beyond_the_tolerance_is_called_uncertain():
+    estimator = FairBoostClassifier(n_estimators=30, max_leaf_nodes=6)
+    found = search(*two_features(), estimator, tolerance=0.02, n_resamples=300)
+    area = found.test.loc["roc_auc"]
+    assert area["difference_low"] < -0.02 < area["difference_high"]
+    assert found.test.loc["gap", "difference_high"] < 0
+    assert found.outcome is SearchOutcome.SCORE_UNCERTAIN
+    assert "whether its score is within the tolerance is uncertain" in found.summary()[0]
 
 
 def test_none_exists_and_this_is_said():
@@ -325,7 +350,10 @@ def outcome(gap, score, tolerance=0.01):
 
 
 def test_outcomes():
-    assert outcome((-0.2, -0.1), (-0.02, 0.0)) is SearchOutcome.FOUND
+    assert outcome((-0.2, -0.1), (-0.01, 0.0)) is SearchOutcome.FOUND
+    assert outcome((-0.2, -0.1), (-0.02, 0.0)) is SearchOutcome.SCORE_UNCERTAIN
+    assert outcome((-0.2, -0.1), (np.nan, np.nan)) is SearchOutcome.SCORE_UNCERTAIN
+    assert outcome((np.nan, np.nan), (0.0, 0.0)) is SearchOutcome.UNCERTAIN
     assert outcome((-0.2, -0.1), (-0.03, -0.02)) is SearchOutcome.COSTLY
     assert outcome((-0.2, 0.0), (0.0, 0.0)) is SearchOutcome.UNCERTAIN
     assert outcome((0.1, 0.2), (0.0, 0.0)) is SearchOutcome.NOT_CONFIRMED
@@ -337,6 +365,204 @@ def test_a_score_beyond_the_tolerance_is_said():
     assert comparison._side(score, 0.01) == "more than the tolerance of 0.01 below"
     assert comparison._side(score, 0.025).startswith("which does not tell whether")
     assert comparison._side(score, 0.03) == "within the tolerance of 0.03"
+
+
+# The difference between two gaps
+
+
+def drawn(metric, rates, n_rows, rng):
+    """Two models whose predictions are drawn by group, with the same scores; labels are coins."""
+    sizes = np.broadcast_to(n_rows, len(rates[0]))
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    groups, score = Groups(codes, list(range(len(sizes)))), rng.random(len(codes))
+    actual = rng.random(len(codes)) < 0.5
+    return [
+        ModelFigures(
+            actual,
+            rng.random(len(codes)) < np.array(of_model)[codes],
+            score,
+            groups,
+            STATISTICS[metric],
+            0,
+        )
+        for of_model in rates
+    ]
+
+
+def drawn_pairs(metric, rates, n_rows, rng):
+    models = drawn(metric, rates, n_rows, rng)
+    return tuple(find_widest_pair(STATISTICS[metric], model.counts()) for model in models)
+
+
+def test_models_without_a_gap_are_rarely_told_apart():
+    """The plain model selects more, so its rates are noisier and its gap in a sample is larger."""
+    rng, n_runs = np.random.default_rng(0), 40
+    rates = [0.3] * 12, [0.1] * 12
+    plan = Plan(STATISTICS["demographic_parity"], "roc_auc", 0.01, 0, 0.95, 100, 0)
+    outcomes = []
+    for _ in range(n_runs):
+        widest = drawn_pairs("demographic_parity", rates, 100, rng)
+        figures = drawn("demographic_parity", rates, 100, rng)
+        totals = dict(zip(("plain", "chosen"), (one.totals() for one in figures), strict=True))
+        table = pd.DataFrame(totals, index=TOTALS)
+        resampled = resample(figures, 100, 0).totals
+        comparison._add_differences(table, figures, [*widest], resampled, plan)
+        outcomes.append(comparison._outcome(table, plan))
+    wrong = sum(outcome is not SearchOutcome.UNCERTAIN for outcome in outcomes)
+    assert wrong <= stats.binom.ppf(0.999, n_runs, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("metric", "rates", "n_rows"),
+    [
+        ("demographic_parity", ([0.3] * 8, [0.1] * 8), 60),
+        ("demographic_parity", ([0.3, 0.2], [0.15, 0.05]), 300),
+        ("demographic_parity", ([0.4, 0.3, 0.2], [0.25, 0.15, 0.05]), 200),
+        ("demographic_parity", ([0.08, 0.0, 0.05], [0.05, 0.05, 0.13]), [1000, 1000, 10]),
+        ("selection_ratio", ([0.3, 0.2], [0.15, 0.1]), 300),
+        ("equalized_odds", ([0.4, 0.2, 0.3], [0.25, 0.05, 0.15]), 300),
+        ("accuracy_parity", ([0.3] * 4, [0.1] * 4), 100),
+    ],
+)
+def test_the_interval_contains_a_difference_of_zero(metric, rates, n_rows):
+    rng, n_runs = np.random.default_rng(1), 200
+    misses = np.zeros(2)
+    for run in range(n_runs):
+        widest = drawn_pairs(metric, rates, n_rows, rng)
+        models = drawn(metric, rates, n_rows, rng)
+        low, high = gap_change_interval(*models, widest, 0.95, 200, run)
+        misses += [low > 0, high < 0]
+    assert misses.max() <= stats.binom.ppf(0.999, n_runs, 0.025)
+
+
+def test_a_smaller_gap_of_two_groups_is_found():
+    """As narrow as the normal interval of the one pair that there is."""
+    rng, n_runs = np.random.default_rng(2), 20
+    rates = [0.25, 0.08], [0.2, 0.13]
+    for run in range(n_runs):
+        widest = drawn_pairs("demographic_parity", rates, 3000, rng)
+        models = drawn("demographic_parity", rates, 3000, rng)
+        low, high = gap_change_interval(*models, widest, 0.95, 2000, run)
+        shares = np.array(
+            [[model.predicted[model.groups.codes == g] for g in (0, 1)] for model in models]
+        )
+        changes = shares[1].astype(float) - shares[0]
+        change = changes[0].mean() - changes[1].mean()
+        error = np.sqrt(changes.var(axis=1).sum() / 3000)
+        assert (low, high) == pytest.approx(
+            (change - 1.96 * error, change + 1.96 * error), abs=0.3 * error
+        )
+        assert high < 0
+
+
+def test_a_smaller_gap_of_eight_groups_is_found():
+    rng, n_runs = np.random.default_rng(3), 20
+    rates = [0.3] * 4 + [0.1] * 4, [0.2] * 8
+    highs = [
+        gap_change_interval(
+            *drawn("demographic_parity", rates, 500, rng),
+            drawn_pairs("demographic_parity", rates, 500, rng),
+            0.95,
+            300,
+            run,
+        )[1]
+        for run in range(n_runs)
+    ]
+    assert np.mean(np.array(highs) < 0) > 0.8
+
+
+@pytest.mark.parametrize("metric", [*STATISTICS])
+def test_the_interval_contains_what_was_found(metric):
+    rng = np.random.default_rng(4)
+    for n_groups in (2, 3, 6):
+        rates = rng.random((2, n_groups))
+        widest = drawn_pairs(metric, rates, 20, rng)
+        models = drawn(metric, rates, 20, rng)
+        low, high = gap_change_interval(*models, widest, 0.95, 200, 0)
+        gaps = [STATISTICS[metric].value(model.counts()) for model in models]
+        assert np.isnan(gaps).any() or low <= gaps[1] - gaps[0] <= high
+        assert np.isnan([low, high]).all() == np.isnan(gaps).any()
+
+
+@pytest.mark.parametrize("metric", ["demographic_parity", "selection_ratio", "equalized_odds"])
+def test_the_widest_pair_against_brute_force(metric):
+    rng = np.random.default_rng(5)
+    (model, _) = drawn(metric, rng.uniform(0.1, 0.9, (2, 5)), 50, rng)
+    statistic, counts = STATISTICS[metric], model.counts()
+    gaps = {}
+    for number, rate in enumerate(statistic.rates):
+        values = rate.values(counts)
+        for a in range(5):
+            for b in range(5):
+                ratio = statistic.kind == "ratio"
+                gaps[number, a, b] = 1 - values[b] / values[a] if ratio else values[a] - values[b]
+    assert tuple(find_widest_pair(statistic, counts)) == max(gaps, key=gaps.get)
+    assert max(gaps.values()) == pytest.approx(statistic.value(counts))
+
+
+# Missing values
+
+
+def with_one_missing(row, n_rows=1200):
+    """Rows of which one misses a number that no other row misses."""
+    X, y, groups = unfair(n_rows)
+    X = X.copy()
+    X[row, 1] = np.nan
+    return X, y, groups
+
+
+@pytest.mark.parametrize("part", ["training", "selection", "test"])
+@pytest.mark.parametrize("kind", ["built-in", "pipeline"])
+def test_a_missing_value_in_any_part(part, kind):
+    _, y, groups = unfair(1200)
+    place = split_in_three(y, groups, 0.25, 0.25, 0)[part][0]
+    X, y, groups = with_one_missing(place)
+    own = FairBoostClassifier(**SMALL)
+    inner = FairProjClassifier(n_estimators=6, constraints=None)
+    plain = own if kind == "built-in" else make_pipeline(FunctionTransformer(), inner)
+    found = search(X, y, groups, plain, tolerance=0.3)
+    assert found.chosen is not None
+    rows = found.rows["test"]
+    predicted, _ = found.chosen.predict_matrix(found.chosen.to_matrix(X[rows], missing="score"))
+    assert found.test.loc["selection_rate", "chosen"] == pytest.approx(np.mean(predicted == 1))
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_missing_value_in_the_safety_rows(wrapped):
+    X, y, groups = unfair(1200)
+    boosted = FairBoostClassifier(**SMALL, constraints="demographic_parity")
+    options = {"metric": "demographic_parity", "max_gap": 0.9}
+    model = ConfirmedClassifier(
+        make_pipeline(FunctionTransformer(), boosted) if wrapped else boosted, **options
+    )
+    place = model.fit(X, y, sensitive_features=groups).safety_rows_[0]
+    X, y, groups = with_one_missing(place)
+    model.fit(X, y, sensitive_features=groups)
+    assert place in model.safety_rows_
+    assert model.confirmed_
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc"])
+def test_a_missing_value_in_one_fold(scoring):
+    X, y, groups = with_one_missing(7)
+    estimator = FairBoostClassifier(**SMALL, constraints="demographic_parity")
+    for model in (estimator, make_pipeline(FunctionTransformer(), estimator)):
+        name = "max_gap" if model is estimator else "fairboostclassifier__max_gap"
+        search = GapSearchCV(
+            model,
+            max_gap=0.9,
+            param_values=[0.1, 0.3],
+            metric="demographic_parity",
+            param_name=name,
+            scoring=scoring,
+            cv=3,
+        )
+        search.fit(X, y, sensitive_features=groups)
+        assert search.best_params_[name] in (0.1, 0.3)
+    frontier = fairness_frontier(
+        estimator, X, y, sensitive_features=groups, param_values=[0.1, 0.3], cv=3
+    )
+    assert frontier.fits["accuracy"].notna().sum() == 6
 
 
 # The grid, and other options
@@ -386,6 +612,31 @@ def test_the_reference_and_the_positive_label():
     mine = found.test_groups.query("model == 'plain'").set_index("group")
     assert mine["adverse_impact_ratio"].to_dict() == pytest.approx(ratios.to_dict())
     assert search(X, y, groups).reference == "men"  # selected most often
+
+
+@pytest.mark.parametrize("kind", ["bare", "pipeline", "search"])
+def test_the_positive_label_of_an_own_model_holds_for_candidates_too(kind):
+    """However deep inside the model it is named."""
+    X, y, groups = frame()
+    kept = np.flatnonzero((y == "no") | (np.arange(len(y)) % 2 == 0))
+    X, y, groups = X.iloc[kept], y[kept], groups[kept]
+    inner = FairProjClassifier(n_estimators=6, constraints=None, pos_label="no")
+    estimator = {
+        "bare": inner,
+        "pipeline": make_pipeline("passthrough", inner),
+        "search": GridSearchCV(inner, {"n_estimators": [6]}, cv=2),
+    }[kind]
+    found = search(X, y, groups, estimator, tolerance=0.3)
+    assert found.chosen.pos_label == "no"
+    chosen = int(np.argmax(found.table["chosen"]))
+    for part, measured in (
+        ("selection", found.table["selection_rate"].iloc[[0, chosen]]),
+        ("test", found.test.loc["selection_rate", ["plain", "chosen"]]),
+    ):
+        rows = X.iloc[found.rows[part]]
+        shares = [np.mean(model.predict(rows) == "no") for model in (found.plain, found.chosen)]
+        assert measured.tolist() == pytest.approx(shares)
+        assert abs(shares[0] - 0.5) > 0.05  # so that the other label would be noticed
 
 
 def test_several_groups_and_columns():

@@ -209,7 +209,7 @@ def test_without_an_alternative(visit):
     assert [len(row) for row in cells(page, "test-table")] == [2] * 5
 
 
-@pytest.mark.parametrize("outcome", ["uncertain", "costly", "not confirmed"])
+@pytest.mark.parametrize("outcome", ["uncertain", "score uncertain", "costly", "not confirmed"])
 def test_other_outcomes(content, visit, outcome):
     other = copy.deepcopy(content)
     other["outcome"] = outcome

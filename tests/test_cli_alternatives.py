@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,10 @@ from typer.testing import CliRunner
 
 from commands import run, run_json
 from fairproj import load
+from fairproj.cli import _alternatives as command
 from fairproj.cli import app
+from fairproj.selection import SearchOutcome, fair_train_test_split
 from fairproj.selection import alternatives as module
-from fairproj.selection import fair_train_test_split
 from simulated import unfair
 
 TASK = ("--label", "repaid", "--sensitive", "sex")
@@ -232,3 +234,36 @@ def test_the_files_of_a_hostile_table(tmp_path):
     run(*arguments, code=0)
     assert "<script>alert" not in (tmp_path / "a.html").read_text()
     assert "<script>alert" not in (tmp_path / "a.md").read_text()
+
+
+@pytest.mark.parametrize("outcome", list(SearchOutcome))
+def test_the_exit_code_of_each_outcome(tmp_path, monkeypatch, outcome):
+    """4 also where the gap is smaller and the score may be within the tolerance or not."""
+    data = tmp_path / "loans.csv"
+    write_loans(data, 400)
+    original = command.find_alternatives
+
+    def small(*arguments, **options):
+        grid = {"constraints": ["demographic_parity"], "max_gap": [0.1]}
+        found = original(*arguments, **options, param_grid=grid, n_resamples=100)
+        return replace(found, outcome=outcome)
+
+    monkeypatch.setattr(command, "find_alternatives", small)
+    result = CliRunner().invoke(app, ["alternatives", str(data), *TASK, *map(str, QUICK)])
+    codes = {"found": 0, "uncertain": 4, "score uncertain": 4}
+    assert result.exit_code == codes.get(outcome.value, 3)
+
+
+def test_a_number_that_one_test_row_misses(tmp_path):
+    data, model = tmp_path / "loans.csv", tmp_path / "m.fairproj"
+    write_loans(data, 400)
+    frame = pd.read_csv(data)
+    test = fair_train_test_split(
+        np.arange(400), frame["repaid"], frame["sex"], test_size=0.25, random_state=0
+    )[1]
+    frame.loc[test[0], "income"] = np.nan
+    frame.to_csv(data, index=False)
+    options = [*TASK, *map(str, QUICK), "--tolerance", "0.2", "--model", str(model)]
+    result = CliRunner().invoke(app, ["alternatives", str(data), *options])
+    assert result.exit_code in (0, 3, 4), result.output
+    assert model.exists()

@@ -387,7 +387,7 @@ def test_a_frontier_of_a_model_by_time(folder, tmp_path):
     [
         ({"day": lambda f: f["day"].dt.strftime("%d.%m.%Y")}, "which is no time; name a column"),
         ({"day": lambda f: START}, "'day' has the same time in all 2000 rows"),
-        ({"day": lambda f: f["day"].where(f.index > 0)}, "'day' of .* has 1 missing values"),
+        ({"day": lambda f: f["day"].where(f.index > 0)}, "'day' of .* has 1 missing value in"),
         ({"day": lambda f: f["x"].rank().where(f["y"] == "no", -1)}, "all have the label no, and"),
         ({"day": lambda f: (f["sex"] == "f") * 1}, "belong to one group, and a gap needs two"),
     ],
@@ -489,7 +489,7 @@ def test_no_solution_leaves_no_file(folder, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--confidence", "1"], "--confidence 1 must be 0.5 or more and below 1"),
+        (["--confidence", "1"], "--confidence 1 must be above 0.5 and below 1"),
         (["--confidence", "0.95", "--search"], "leave out --search"),
         (["--confidence", "0.95", "--method", "paper"], "which is for --method fairboost"),
         (["--confidence", "0.95", "--out-of-core"], "leave it out with --out-of-core"),

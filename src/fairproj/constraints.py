@@ -103,7 +103,7 @@ class Rate:
     def values(self, counts: CellCounts) -> Array:
         """The rate of each group; NaN where a group has no rows in the event."""
         hits, rows = self.counts(counts)
-        rates: Array = np.full(len(rows), np.nan)
+        rates: Array = np.full(rows.shape, np.nan)
         return np.divide(hits, rows, out=rates, where=rows > 0)
 
     @property

@@ -40,7 +40,11 @@ from fairproj.selection.alternatives import NotUsefulError
 
 _TEST_SIZE = 0.25
 _MOST_CANDIDATES = 15  # on the terminal; the page has them all
-_CODES = {SearchOutcome.FOUND: 0, SearchOutcome.UNCERTAIN: UNDECIDED}
+_CODES = {
+    SearchOutcome.FOUND: 0,
+    SearchOutcome.UNCERTAIN: UNDECIDED,
+    SearchOutcome.SCORE_UNCERTAIN: UNDECIDED,
+}
 _SEARCH, _POINT, _FIT = "Search", "Where models decide", "Training"
 
 
@@ -137,9 +141,10 @@ def alternatives(
     the candidate with the smallest gap is chosen among those whose score is at most --tolerance
     below that of the plain model. On the last quarter, both are measured once.
 
-    The exit code is 0 if the chosen model has a smaller gap there; 3 if no candidate is less
-    discriminatory, or the chosen one is not or costs more than the tolerance; 4 if the difference
-    is within the noise. The files are written in all cases; a model, if one was chosen.
+    The exit code is 0 if the chosen model has a smaller gap there and a score within the tolerance;
+    3 if no candidate is less discriminatory, or the chosen one is not or costs more than the
+    tolerance; 4 if the rows are too few to tell one or the other. The files are written in all
+    cases; a model, if one was chosen.
     """
     outputs = output or []
     check_outputs([*outputs, model], force=force, inputs=[data])

@@ -80,7 +80,15 @@ Predictions = Annotated[
     str | None,
     typer.Option(help="The column with the predictions of any model.", rich_help_panel=DATA_GROUP),
 ]
-MaxGap = Annotated[float | None, typer.Option(help="The largest gap allowed.", min=0, max=1)]
+MaxGap = Annotated[
+    float | None,
+    typer.Option(
+        help="The largest gap allowed; by default that of training. Other gaps that the model was "
+        "trained for keep their limits.",
+        min=0,
+        max=1,
+    ),
+]
 Confidence = Annotated[
     float, typer.Option(help="Confidence of each interval, or of all with --simultaneous.")
 ]
@@ -136,9 +144,12 @@ def audit(
     The predictions of any other model: fairproj audit scored.csv --predictions predicted --label
     income --sensitive sex
 
-    With --max-gap, the exit code is 0 if the gap is within it, 3 if it is above, and 4 if there are
-    too few rows to tell. In the file that a model was trained from, only the rows held out from
-    training are used.
+    With --max-gap, the exit code is 0 if the gap is within it, 3 if it is above, 4 if there are too
+    few rows to tell, and 5 if the model is not useful; without it, always 0. A model that was
+    trained for several gaps is judged by all of them: --max-gap is the limit of --metric, and the
+    others keep theirs. The worst verdict decides.
+
+    In the file that a model was trained from, only the rows held out from training are used.
 
     Month by month: fairproj audit model.fairproj new.csv --by date --max-gap 0.05 --plot gaps.png
 
@@ -275,6 +286,8 @@ class Audited:
             trained=record.date,
             claimed=record.command,
             findings=[to_dict(one) for one in record.findings] or None,
+            tested=record.tested,
+            confirmed=record.confirmation.reason if record.confirmation and self.as_trained else "",
         )
 
     def summarize(
@@ -287,11 +300,14 @@ class Audited:
         simultaneous: bool = False,
         verbose: bool = False,
     ) -> dict[str, Any]:
-        """The content of a report; by default against the target of training."""
+        """The content of a report; by default against the target of training.
+
+        ``max_gap`` replaces the target of the metric alone; those of other gaps stay.
+        """
         options: dict[str, Any] = {
             "metric": self.metric,
             "max_gap": self.target if max_gap is None else max_gap,
-            "other_targets": self.other_targets if max_gap is None else {},
+            "other_targets": self.other_targets,
             "confidence": confidence,
             "simultaneous": simultaneous,
             "frontier": frontier,
@@ -343,6 +359,7 @@ def _read_predictions(
     by_column = None if by is None else ByColumn.parse(by, data, task, [column])
     keys = find_keys(data, task, more=[column], by=by_column)
     positive = keys.check(task)
+    keys.check_ranges_named(task, positive)
     check_no_missing(data.name, {column: keys.missing(column)}, keys.n_rows)
     check_kinds(data.name, keys.kinds, [column], "or give another column")
     meaning = translate_labels(
@@ -402,7 +419,8 @@ def _read_model(
     data = DataFiles.from_paths(files[1:])
     names, ranges = _find_groups(sensitive, known, data)
     task = Task(label, names, ranges=ranges)
-    rows = ModelRows.open(model, feature_names(model, files[0]), data, task, positive)
+    features, new_groups = feature_names(model, files[0]), bool(sensitive)
+    rows = ModelRows.open(model, features, data, task, positive, new_groups=new_groups)
     sha256 = checksum(data)
     name = files[0].name
     audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC, name, task)

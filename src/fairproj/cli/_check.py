@@ -20,17 +20,20 @@ from fairproj.cli._rows import (
     Rows,
     Task,
     check_groups_of_training,
+    check_sides_of_rows,
     columns_to_cut,
     cut_option,
+    find_cut,
     make_rows,
     parse_sensitive,
 )
-from fairproj.cli._train_options import check_numbers, pair_targets
+from fairproj.cli._train_options import check_numbers, check_weights_and_time, pair_targets
 from fairproj.cli._train_show import show_data
+from fairproj.constraints import find_statistic
 from fairproj.data.checks import check_groups
 from fairproj.data.ranges import cut_columns, propose_cuts
 from fairproj.inspection import Finding, Inspection
-from fairproj.inspection.sizes import POWER, RateSizes
+from fairproj.inspection.sizes import POWER, RateSizes, is_sized
 from fairproj.io.records import to_dict
 from fairproj.io.table_types import USABLE
 from fairproj.io.tables import DataFile
@@ -48,6 +51,9 @@ def check(
     sensitive: _rows.Sensitive,
     positive: _rows.Positive = None,
     drop: _rows.Drop = None,
+    use_sensitive: _rows.UseSensitive = False,
+    weights: _rows.Weights = None,
+    time: _rows.Time = None,
     test_size: _rows.TestSize = 0.25,
     constraint: Annotated[
         list[str] | None,
@@ -78,10 +84,11 @@ def check(
     The exit code is 0 whatever is found; with --strict it is 1 if there is a warning.
     """
     check_numbers(None, test_size)
+    check_weights_and_time(weights, time, None, test_size)
     targets = pair_targets(constraint or ["equal_opportunity"], max_gap or [_MAX_GAP])
     file = DataFile.from_path(data)
     names, ranges = parse_sensitive(sensitive, file.column_names())
-    task = Task(label, names, positive, drop, ranges=ranges)
+    task = Task(label, names, positive, drop, use_sensitive, ranges, weights, time)
     checked = Checked.read(file, task, targets, test_size)
     if as_json:
         print_json(checked.to_dict())
@@ -114,13 +121,16 @@ class Checked:
     def read(cls, file: DataFile, task: Task, targets: list[Target], test_size: float) -> Checked:
         frame, kinds, spelled = file.read_spelled_frame()
         dropped = task.dropped or []
-        texts = list(_unread(kinds, spelled, [*dropped, *task.keys]))
+        texts = list(_unread(kinds, spelled, [*dropped, *task.keys, *task.others]))
         unread = [found.column for found in texts if found.is_warning and found.column]
         rows = make_rows(file, frame, kinds, replace(task, dropped=[*dropped, *unread]))
         task, rows, ranges = _cut(task, rows)
         check_groups_of_training(file.path, task, rows.groups, rows.y == rows.positive)
+        if task.time is not None:
+            check_sides_of_rows(rows, find_cut(rows, task.time, test_size))
         inspection = inspect_task(rows, task, targets, test_size)
-        return cls(task, rows, inspection, [*texts, *ranges, *inspection.findings])
+        findings = [*texts, *ranges, *inspection.findings, *_not_sized(targets)]
+        return cls(task, rows, inspection, findings)
 
     @property
     def _groups(self) -> list[tuple[str, int]]:
@@ -141,6 +151,8 @@ class Checked:
             "positive": str(self.rows.positive),
             "positive_share": self._positive_share,
             "sensitive": self.task.sensitive,
+            "weights": self.task.weights,
+            "time": self.task.time,
             "ranges": self.task.ranges,
             "groups": dict(self._groups),
             "columns": self.rows.kinds,
@@ -193,6 +205,18 @@ def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[
         if kind not in USABLE and name not in unused:
             words = f"column {name!r} holds values of kind {kind}, which cannot be used"
             yield Finding("unusable", name, None, f"{words}; turn it into numbers, or --drop it")
+
+
+def _not_sized(targets: list[Target]) -> Iterator[Finding]:
+    """A note for each target whose rows cannot be counted before training."""
+    for target in targets:
+        statistic = find_statistic(target.metric)
+        if not all(map(is_sized, statistic.requirements)):
+            words = (
+                f"not checked: whether the held-out rows can confirm --max-gap {target.max_gap:g} "
+                f"for {statistic.name}; how many it takes depends on the model's predictions"
+            )
+            yield Finding("not_checked", None, None, words)
 
 
 def _cut(task: Task, rows: Rows) -> tuple[Task, Rows, list[Finding]]:

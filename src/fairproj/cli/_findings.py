@@ -9,7 +9,7 @@ import typer
 
 from fairproj.cli._console import escape
 from fairproj.cli._record import Target
-from fairproj.cli._rows import Rows, Task
+from fairproj.cli._rows import Rows, Task, find_cut
 from fairproj.inspection import Finding, Inspection, inspect_rows
 
 _MOST_OF_A_KIND = 5  # that train warns of
@@ -24,6 +24,9 @@ _ADVICE = {
 def inspect_task(rows: Rows, task: Task, targets: Sequence[Target], test_size: float) -> Inspection:
     """Check the features, the label and the groups of a task."""
     others = [name for name in rows.X.columns if name not in task.sensitive]
+    held_out = None
+    if task.time is not None and test_size:
+        held_out = find_cut(rows, task.time, test_size).mask(rows.frame[task.time])
     return inspect_rows(
         rows.X[others],
         rows.y,
@@ -31,6 +34,7 @@ def inspect_task(rows: Rows, task: Task, targets: Sequence[Target], test_size: f
         [(target.metric, target.max_gap) for target in targets if target.max_gap is not None],
         pos_label=rows.positive,
         test_size=test_size,
+        held_out=held_out,
         sensitive=" and ".join(task.sensitive),
     )
 

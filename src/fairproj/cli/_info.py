@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from fairproj.cli._app import AsJson, report_errors
 from fairproj.cli._console import print_json, show_table
 from fairproj.cli._files import ModelPath, Trust, open_model
-from fairproj.cli._record import read_record
+from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._show import show_price
 from fairproj.report import METHODS, price_content
-from fairproj.report._words import decision
+from fairproj.report._words import aim, decision
 
 _UNKNOWN = "not recorded"
 
@@ -44,7 +46,7 @@ def _rows(model: Any) -> list[list[Any]]:
         ["groups", ", ".join(content["groups"])],
         ["features", f"{content['n_features']}: {', '.join(content['features'] or [])}"],
         ["constraint", _list(model.constraints)],
-        [slack, _list(getattr(model, slack))],
+        [slack, _bound(getattr(model, slack), record)],
         *(["decision", sentence] for sentence in decision(model)),
         ["trained on", record.data.name if record else _UNKNOWN],
         *([["weights", task.weights]] if task and task.weights else []),
@@ -53,6 +55,13 @@ def _rows(model: Any) -> list[list[Any]]:
         ["confirmed", confirmed.reason if confirmed else "no"],
         *(["found before training", one.words] for one in (record.findings if record else [])),
     ]
+
+
+def _bound(value: Any, record: TrainingRecord | None) -> str:
+    """What training bounded gaps by; the aim of one that was tested is not the user's limit."""
+    if record is None or not record.tested:
+        return _list(value)
+    return aim(np.ravel(value).tolist(), record.tested)
 
 
 def _list(value: Any) -> str:

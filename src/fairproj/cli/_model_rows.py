@@ -65,13 +65,20 @@ class ModelRows:
         data: DataFiles,
         task: Task,
         positive: str | None = None,
+        *,
+        new_groups: bool = False,
     ) -> ModelRows:
-        """Read the label and the sensitive columns, and check them."""
+        """Read the label and the sensitive columns, and check them.
+
+        ``new_groups`` are those that were not checked in training.
+        """
         check_names(data, task, features)
         known = feature_types(model, features)
         types = without_numbers(known, task)
         keys = find_keys(data, task, types)
-        keys.check(task)
+        label = keys.check(task)
+        if new_groups:
+            keys.check_ranges_named(task, label)
         labels = model.classes_.tolist()
         meaning = translate_labels(
             keys.values(task.label),

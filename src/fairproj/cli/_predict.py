@@ -55,7 +55,7 @@ def predict(
         float | None,
         typer.Option(
             help="Predict the positive label where its probability is above this number, instead "
-            "of where the model decides. The gap was not bounded there.",
+            "of where the model decides. Rates and gaps are others there.",
             callback=check_share,
         ),
     ] = None,
@@ -241,9 +241,14 @@ def _check_threshold(model: Any, threshold: float) -> float | None:
     own = _own_threshold(model)
     if math.isclose(threshold, own, rel_tol=0, abs_tol=1e-12):
         return None
-    if model.history_.events or model.history_.constraint_names:
+    if model.history_.closed_loop and model.history_.events:
         warn_user(
             f"the gap between groups was bounded at a threshold of {own:g}, and may be larger at "
             f"{threshold:g}; audit the new predictions, or train for this threshold"
+        )
+    elif model.history_.constraint_names:
+        warn_user(
+            f"the model was trained to decide at {own:g}; rates and gaps at {threshold:g} are "
+            "others; audit the new predictions"
         )
     return threshold

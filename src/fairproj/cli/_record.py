@@ -213,6 +213,13 @@ class TrainingRecord:
             "once."
         ]
 
+    @property
+    def tested(self) -> list[float]:
+        """The limits of the test of the finished model, if there was one."""
+        if self.confirmation is None:
+            return []
+        return [target.max_gap for target in self.targets if target.max_gap is not None]
+
     def matches(self, metric: str, task: Task) -> bool:
         """Whether training was for this gap, between these groups, of this label."""
         same_groups = set(task.sensitive) == set(self.task.sensitive)  # crossed in any order

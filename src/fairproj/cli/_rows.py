@@ -16,9 +16,9 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj.data.checks import counted, listing
+from fairproj.data.checks import check_groups, counted, listing
 from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_cuts
-from fairproj.data.time_split import TimeCut
+from fairproj.data.time_split import TimeCut, Times
 from fairproj.data.types import Array, Codes
 from fairproj.data.user_warning import warn_user
 from fairproj.io.table_types import NUMBERS, USABLE, is_text
@@ -327,7 +327,20 @@ def _cut_text(cuts: Sequence[float]) -> str:
 def check_groups_of_training(
     path: object, task: Task, groups: pd.DataFrame, positive: Any, counts: Any = None
 ) -> None:
-    """Refuse one group only, and a column of numbers each of which would be a group.
+    """Refuse one group only, and what `check_ranges_named` refuses, with the same parameters."""
+    check_ranges_named(path, task, groups, positive, counts)
+    if len(groups.drop_duplicates()) < 2:
+        found = " and ".join(f"{name} {groups[name].iloc[0]}" for name in task.sensitive)
+        raise ValueError(
+            f"all rows of {path} belong to one group ({found}), and a gap needs two; name another "
+            "column with --sensitive, or give rows of other groups"
+        )
+
+
+def check_ranges_named(
+    path: object, task: Task, groups: pd.DataFrame, positive: Any, counts: Any = None
+) -> None:
+    """Refuse a column of numbers each of which would be a group, and propose ranges.
 
     Parameters
     ----------
@@ -340,12 +353,6 @@ def check_groups_of_training(
     """
     for name in columns_to_cut(task, groups):
         raise ValueError(_many_values(path, name, groups[name], positive, counts))
-    if len(groups.drop_duplicates()) < 2:
-        found = " and ".join(f"{name} {groups[name].iloc[0]}" for name in task.sensitive)
-        raise ValueError(
-            f"all rows of {path} belong to one group ({found}), and a gap needs two; name another "
-            "column with --sensitive, or give rows of other groups"
-        )
 
 
 def columns_to_cut(task: Task, groups: pd.DataFrame) -> list[str]:
@@ -450,10 +457,28 @@ def split_rows(rows: Rows, fraction: float, seed: int) -> tuple[Rows, Rows, str]
     return take_parts(rows, train, test, held_out_words(fraction))
 
 
+def find_cut(rows: Rows, column: str, fraction: float) -> TimeCut:
+    """The point in time from which on about this share of the rows is held out."""
+    times = Times(column)
+    times.add(rows.frame[column])
+    return times.cut(fraction)
+
+
 def split_by_time(rows: Rows, cut: TimeCut) -> tuple[Rows, Rows, str]:
     """The same for rows before and from a point in time on."""
     held_out = cut.mask(rows.frame[cut.column])
     return take_parts(rows, np.flatnonzero(~held_out), np.flatnonzero(held_out), cut.which)
+
+
+def check_sides_of_rows(rows: Rows, cut: TimeCut) -> None:
+    """Refuse a split by time that has one label on a side, as for large data."""
+    groups = check_groups(rows.groups, len(rows.y))
+    labels, codes = np.unique(rows.y, return_inverse=True)
+    shape = (2, len(groups.values), len(labels))
+    held_out = cut.mask(rows.frame[cut.column]).astype(np.intp)
+    places = np.ravel_multi_index((held_out, groups.codes, codes), shape)
+    counts = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
+    check_sides(cut, counts, groups.names, [str(label) for label in labels])
 
 
 def check_sides(

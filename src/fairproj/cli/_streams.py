@@ -23,6 +23,7 @@ from fairproj.cli._rows import (
     check_kinds,
     check_no_missing,
     check_ranged,
+    check_ranges_named,
     check_task,
     positive_label,
 )
@@ -114,10 +115,16 @@ class Keys:
 
     def check_groups_of_training(self, task: Task, positive: Any) -> None:
         """Refuse groups that cannot be trained for."""
+        check_groups_of_training(self.data.name, task, *self._groups(task, positive))
+
+    def check_ranges_named(self, task: Task, positive: Any) -> None:
+        """Refuse groups that are many numbers."""
+        check_ranges_named(self.data.name, task, *self._groups(task, positive))
+
+    def _groups(self, task: Task, positive: Any) -> tuple[pd.DataFrame, Any, list[int]]:
+        """Groups, whether the label is positive, and the rows that each pair of them has."""
         is_positive = self.table([task.label])[task.label] == positive
-        counts = list(self.rows.values())
-        groups = self.table(task.sensitive)
-        check_groups_of_training(self.data.name, task, groups, is_positive, counts)
+        return self.table(task.sensitive), is_positive, list(self.rows.values())
 
 
 def check_names(data: DataFiles, task: Task, others: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.cli import _rows
 from fairproj.cli._app import AsJson, Force, Jobs, report_errors, statistic_option
-from fairproj.cli._console import escape
+from fairproj.cli._console import escape, print_json
 from fairproj.cli._files import DataPaths, check_outputs
 from fairproj.cli._fit import Plan, Result, SearchOptions, train_in_memory, train_large
 from fairproj.cli._large import connect
@@ -359,7 +360,10 @@ def train(
     try:
         result = _run(data, plan, large, scheduler, (checkpoint, resume_from))
     except NoSolutionFoundError as error:
-        typer.echo(f"{escape(str(error))}; no model file is written", err=True)
+        reason = _with_options(str(error))
+        if as_json:
+            print_json({"model": None, "reason": reason})
+        typer.echo(f"{escape(reason)}; no model file is written", err=True)
         raise typer.Exit(NO_SOLUTION) from None
     result.model.save(output, metadata=result.record.to_metadata())
     show_result(result, output, data, as_json)
@@ -367,6 +371,12 @@ def train(
     if reason:
         typer.echo(f"warning: {escape(reason)}", err=True)
     raise typer.Exit(code)
+
+
+def _with_options(reason: str) -> str:
+    """A sentence of `ConfirmedClassifier` with the names of the options of the command."""
+    reason = re.sub(r"\bmax_gap\b", "--max-gap", reason)
+    return reason.replace("balance the labels' weights", "add --class-weight balanced")
 
 
 def _run(

@@ -155,8 +155,8 @@ def check_confidence_option(
     """Refuse a test that cannot be made, or that another option makes already."""
     if confidence is None:
         return
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"--confidence {confidence:g} must be 0.5 or more and below 1")
+    if not 0.5 < confidence < 1:
+        raise ValueError(f"--confidence {confidence:g} must be above 0.5 and below 1")
     if method is Method.paper:
         raise ValueError(
             "--confidence tests the gap against --max-gap, which is for --method fairboost; leave "

@@ -136,7 +136,7 @@ class CellCounts:
     @property
     def correct(self) -> Array:
         """The weight predicted correctly, by group and label."""
-        return np.column_stack([self.size[:, 0] - self.predicted[:, 0], self.predicted[:, 1]])
+        return np.stack([self.size[:, 0] - self.predicted[:, 0], self.predicted[:, 1]], axis=1)
 
     @property
     def accuracy(self) -> float:

@@ -108,7 +108,7 @@ class FeatureEncoder:
                 )
             matrix = self._with_codes(_csr_matrix(X))
         if fill:
-            return self._filled(matrix)
+            return self.fill_missing(matrix)
         self.check_missing(matrix)
         return matrix
 
@@ -352,7 +352,7 @@ class FeatureEncoder:
         new[list(self._categories)] = False
         return new
 
-    def _filled(self, matrix: Matrix) -> Matrix:
+    def fill_missing(self, matrix: Matrix) -> Matrix:
         """The matrix with medians in place of numbers that are missing for the first time."""
         new = self._newly_missing(matrix)
         if not new.any():

@@ -147,11 +147,13 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         encoder: FeatureEncoder | None = None,
+        fill: bool = False,
         reset: bool = True,
     ) -> Prepared:
         """Validate and encode everything that ``fit`` gets.
 
-        ``encoder`` is that of an earlier fit, where its encoding must be used again.
+        ``encoder`` is that of an earlier fit, where its encoding must be used again; ``fill`` as in
+        its ``transform``.
         """
         self._check_together()
         source = find_source(X, y, sensitive_features, sample_weight, self.sensitive_columns)
@@ -168,7 +170,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 encoder = FeatureEncoder(self.categorical_features, self.max_bins, kept, taken)
                 X = encoder.fit_transform(X)
             else:
-                X = encoder.transform(X)
+                X = encoder.transform(X, fill=fill)
             if "missing" not in self._kind.accepts:
                 encoder.refuse_missing(f"engine={self.engine!r}")
             sample = replace(sample, X=X, encoder=encoder, cache={})

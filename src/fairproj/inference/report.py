@@ -472,7 +472,7 @@ def predict_labels(estimator: Any, X: Any, sensitive_features: Any) -> Any:
 
     Group-specific thresholds need the groups; randomised classifiers draw with the seed 0.
     """
-    while (kept := _kept_model(estimator)) is not None:  # predict around it takes X only
+    while (kept := kept_model(estimator)) is not None:  # predict around it takes X only
         estimator = kept
     offered = {"sensitive_features": sensitive_features, "random_state": 0}
     taken = _predict_parameters(estimator)
@@ -490,7 +490,7 @@ def _predict_parameters(estimator: Any) -> Collection[str]:
 def innermost(model: Any) -> Any:
     """The classifier inside searches and pipelines, which knows the positive label."""
     while True:
-        if (kept := _kept_model(model)) is not None:
+        if (kept := kept_model(model)) is not None:
             model = kept
         elif isinstance(model, Pipeline):
             model = model.steps[-1][1]
@@ -498,7 +498,7 @@ def innermost(model: Any) -> Any:
             return model
 
 
-def _kept_model(model: Any) -> Any:
+def kept_model(model: Any) -> Any:
     """What a search or a `ConfirmedClassifier` has fitted; None for other models."""
     if hasattr(model, "best_estimator_"):
         return model.best_estimator_

@@ -35,6 +35,7 @@ _NOTES = (
     "joint_proxy",
     "missing_values",
     "decimal_commas",
+    "not_checked",
 )  # kinds of findings that call for no action
 _EVENTS = {
     "all": "",
@@ -51,7 +52,7 @@ class Finding:
     ----------
     kind : str
         proxy, joint_proxy, identifier, leak, small_group or missing_values; the command
-        ``fairproj check`` also has separators, decimal_commas, unusable and ranges.
+        ``fairproj check`` also has separators, decimal_commas, unusable, ranges and not_checked.
     column : str or None
         The column it is about; for a small group, the group.
     measure : float or None
@@ -178,6 +179,7 @@ def inspect_rows(
     *,
     pos_label: Any = None,
     test_size: float = 0.25,
+    held_out: Any = None,
     sensitive: str | None = None,
     random_state: int = 0,
 ) -> Inspection:
@@ -195,6 +197,9 @@ def inspect_rows(
         The positive label; by default the larger in sort order.
     test_size : float, default=0.25
         The share of the rows that will be held out.
+    held_out : array of bool of shape (n_rows,), optional
+        Which rows these are, where it is known, as in a split by time; ``test_size`` is then
+        ignored.
     sensitive : str, optional
         What to call the groups in a sentence; by default "the group".
     random_state : int, default=0
@@ -228,7 +233,7 @@ def inspect_rows(
     sizes = [
         each
         for statistic, max_gap in dict.fromkeys(targets)
-        for each in sizes_of(positive, groups, statistic, max_gap, test_size)
+        for each in sizes_of(positive, groups, statistic, max_gap, test_size, held_out=held_out)
     ]
     return Inspection(
         rank_columns(columns, codes, groups.names, PROXY_AUC, random_state),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from fairproj.constraints import Rate, Statistic, find_statistic
+from fairproj.constraints import Rate, Requirement, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import (
     Groups,
@@ -136,29 +137,45 @@ def sizes_of(
     max_gap: float,
     test_size: float,
     confidence: float = 0.95,
+    held_out: Any = None,
 ) -> list[RateSizes]:
     """The same for each rate of a statistic.
 
     Rates that are compared by ratio are left out, and rates among the rows that are predicted
-    positive, which are not known yet.
+    positive, which are not known yet. Where it is known which rows are held out, ``held_out`` is an
+    array of bool, and these are counted; otherwise each group has the share ``test_size`` of them.
     """
     if isinstance(statistic, str):
         statistic = find_statistic(statistic)
-    counts = CellCounts.of_rows(np.asarray(positive), np.asarray(positive), groups)
-    return list(_rate_sizes(counts, statistic, max_gap, test_size, confidence))
+    counts = _label_counts(np.asarray(positive), groups)
+    kept = replace(counts, size=test_size * counts.size)
+    if held_out is not None:
+        part = Groups(groups.codes[held_out], groups.values)
+        kept = _label_counts(np.asarray(positive)[held_out], part)
+    return list(_rate_sizes(counts, kept, statistic, max_gap, confidence))
+
+
+def _label_counts(positive: NDArray[np.bool_], groups: Groups) -> CellCounts:
+    """Rows by group and label; predictions are not known before training."""
+    return CellCounts.of_rows(positive, positive, groups)
+
+
+def is_sized(requirement: Requirement) -> bool:
+    """Whether the rows that a requirement needs are known before training."""
+    return requirement.kind == "difference" and requirement.rate.constrainable
 
 
 def _rate_sizes(
-    counts: CellCounts, statistic: Statistic, max_gap: float, test_size: float, confidence: float
+    counts: CellCounts, kept: CellCounts, statistic: Statistic, max_gap: float, confidence: float
 ) -> Iterator[RateSizes]:
     level = {"confidence": 1 - (1 - confidence) / 2, "power": POWER}
     share = float(counts.size[:, 1].sum() / counts.size.sum())
     for requirement in statistic.requirements:
-        if requirement.kind != "difference" or not requirement.rate.constrainable:
+        if not is_sized(requirement):
             continue
         rate = requirement.rate
         rows = rate.counts(counts)[1].astype(np.intp)
-        held_out = np.round(test_size * rows).astype(np.intp)
+        held_out = np.round(rate.counts(kept)[1]).astype(np.intp)
         assumed = share if rate.name == "selection_rate" else 0.5
         confirmable = largest_confirmable_gap(held_out, max_gap, assumed, **level)
         needed = rows_to_confirm(max_gap, assumed, **level) if max_gap else None

@@ -186,9 +186,17 @@ def protocol(content: Content) -> list[str]:
         "rows had no part in the choice, so the figures from them do not have this fault.",
         f"On the test rows, {100 * content['confidence']:g} % intervals of rates, gaps, adverse "
         "impact ratios and accuracies are exact for any number of rows. Those of ROC AUC, KS and "
-        "the standardized mean difference, and of every difference between the two models, come "
+        "the standardized mean difference, and of differences between the two models, come "
         f"from {content['n_resamples']:,} resamples of the test rows within each group (paired "
         f"bootstrap, seed {content['seed']}) and are approximate. Each interval holds by itself.",
+        "With several groups, the gap in a sample is on average larger than the true one, so the "
+        "two gaps are not compared directly. The pair of groups with the largest gap of the plain "
+        "model was found on the selection rows. The gap of the chosen model counts as smaller only "
+        "if, on the test rows, every pair of groups differs less with the chosen model than this "
+        "pair does with the plain one, each by more than chance explains. The interval of the "
+        "difference between the gaps is made in the same way.",
+        "A less discriminatory alternative counts as found only if, besides, the whole interval of "
+        "the difference between the scores is within the tolerance.",
     ]
 
 

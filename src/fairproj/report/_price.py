@@ -49,7 +49,7 @@ def measure_on_rows(model: Any, X: Any, y: Any, sensitive_features: Any) -> Pric
     if len(np.unique(plain_labels(y))) < 2:
         return None
     sample = make_sample(X, y, sensitive_features, None, pos_label=model.pos_label)
-    encoded = replace(sample, X=model.to_matrix(X), cache={})
+    encoded = replace(sample, X=model.to_matrix(X, missing="score"), cache={})
     return replace(measure_price(model, model.baseline_, encoded), rows="held-out rows")
 
 

@@ -41,6 +41,10 @@ class Source:
     findings : list of dict, optional
         What the checks before training found, with ``kind``, ``column``, ``measure`` and
         ``words``; None where nothing is known of checks.
+    tested : list of float
+        The limits of an exact test of the finished model, for which training aimed at less.
+    confirmed : str
+        What the test found, if it was about the gap and the groups of the report.
     """
 
     data: str = "the given rows"
@@ -56,6 +60,8 @@ class Source:
     trained: str = ""
     claimed: str = ""
     findings: list[dict[str, Any]] | None = None
+    tested: list[float] = field(default_factory=list)
+    confirmed: str = ""
 
     def reproduce(self) -> dict[str, Any]:
         """What is needed to make the report again."""

@@ -236,14 +236,16 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
     """
     inner = innermost(estimator)
     content["title"] = f"Fairness report: {model_name(source, estimator)}"
-    content["asked"] = _asked(content["target"], _model_rows(estimator), source)
+    content["asked"] = _asked(content["target"], _model_rows(estimator, source), source)
     content["threshold"] = evidence.threshold
     content["features"] = features_of(estimator, source)
     content["importance"] = evidence.importance
     _add_scores(content, evidence)
     if isinstance(getattr(inner, "history_", None), History):
         content["dynamics"] = dynamics(inner.history_)
-        content["certificate"] = _certificate(inner.certificate_)
+        content["certificate"] = _certificate(inner.certificate_, source)
+        if source.confirmed:
+            content["summary"].append(f"A test after training confirmed: {source.confirmed}.")
         content["summary"] += _words.decision(inner)
         judged = content["verdict"] in ("met", "undecided")
         if judged and not getattr(inner.certificate_, "useful", True):
@@ -514,10 +516,10 @@ def _probability_scores(rows: ScoredRows) -> list[Content]:
     return [{"name": name, "value": float(value)} for name, value in scores.items()]
 
 
-def _certificate(certificate: Any) -> Content:
+def _certificate(certificate: Any, source: Source) -> Content:
     return {
         "rows": [list(row) for row in certificate.rows()],
-        "words": _words.certificate_words(certificate),
+        "words": _words.certificate_words(certificate, source.tested),
         "caveat": _words.certificate_caveat(certificate),
         "holds": bool(certificate.holds),
     }
@@ -533,22 +535,22 @@ def _asked(target: Content, model: list[list[str]], source: Source) -> list[list
     ]
 
 
-def _model_rows(estimator: Any) -> list[list[str]]:
+def _model_rows(estimator: Any, source: Source) -> list[list[str]]:
     inner = innermost(estimator)
     rows = [["Model", kind_of(estimator)]]
     if hasattr(estimator, "reason_"):
         rows.append([f"How {' and '.join(estimator.best_params_)} was chosen", estimator.reason_])
     if isinstance(getattr(inner, "history_", None), History):
-        rows += _training_rows(inner)
+        rows += _training_rows(inner, source)
     return rows
 
 
-def _training_rows(model: Any) -> list[list[str]]:
+def _training_rows(model: Any, source: Source) -> list[list[str]]:
     parameter, bounded = "epsilon", "the imbalance between groups in the training weights"
     if model.history_.closed_loop:
         parameter = "max_gap"
         bounded = f"the gap of the predictions on the {_words.watched(model.certificate_)}"
-    bounds = np.ravel(getattr(model, parameter))
+    bounds = np.ravel(getattr(model, parameter)).tolist()
     decided = []
     if model.history_.closed_loop:
         decided = [
@@ -559,7 +561,7 @@ def _training_rows(model: Any) -> list[list[str]]:
     return [
         ["Constraint in training", _words.constraint(model.constraints)],
         ["What training bounded", bounded],
-        [f"Bound in training ({parameter})", ", ".join(f"{bound:g}" for bound in bounds)],
+        [f"Bound in training ({parameter})", _words.aim(bounds, source.tested)],
         ["Most rounds", str(model.n_estimators)],
         ["Weak learner", _learner(model)],
         *decided,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fairproj.boosting.certificate import Certificate, GapCertificate
@@ -283,10 +284,19 @@ def caveats(content: Content, too_small: list[str]) -> list[str]:
     return texts
 
 
-def certificate_words(certificate: Certificate | GapCertificate) -> list[str]:
-    """The certificate in plain words."""
+def certificate_words(
+    certificate: Certificate | GapCertificate, tested: Sequence[float] = ()
+) -> list[str]:
+    """The certificate in plain words.
+
+    ``tested`` are the limits of a test of the finished model, for which training aimed at less.
+    """
     if isinstance(certificate, GapCertificate):
-        texts = [_gap_kept(certificate), *_signed_costs(certificate), _proved_error(certificate)]
+        texts = [
+            _gap_kept(certificate, tested),
+            *_signed_costs(certificate),
+            _proved_error(certificate),
+        ]
     else:
         texts = _balanced(certificate)
     if not certificate.holds:
@@ -311,19 +321,42 @@ def certificate_caveat(certificate: Certificate | GapCertificate) -> str:
     )
 
 
-def _gap_kept(certificate: GapCertificate) -> str:
+def aim(bounds: Sequence[float], tested: Sequence[float]) -> str:
+    """What training bounded gaps by, and why, if it aimed at less than what was then tested."""
+    text = ", ".join(f"{bound:g}" for bound in bounds)
+    if not tested:
+        return text
+    limits = " and ".join(f"{limit:g}" for limit in tested)
+    return f"{text}, so that the test of {limits} would likely succeed"
+
+
+def _aimed(certificate: GapCertificate, tested: Sequence[float]) -> str:
+    """The same for the gap of a certificate; of several gaps it has the aim of one only."""
+    limits = " and ".join(map(points, tested))
+    if len(tested) == 1:
+        at = points(certificate.max_gap, _digits(tested[0], certificate.max_gap))
+        return f"Training aimed at {at} so that the test of {limits} would likely succeed."
+    return (
+        f"Training aimed at less than was tested, {limits}, so that the test would likely succeed."
+    )
+
+
+def _gap_kept(certificate: GapCertificate, tested: Sequence[float]) -> str:
     text = f"Training kept {certificate.n_rounds} of {counted(certificate.n_rounds_run, 'round')}."
     if not certificate.event:
         text += " No gap was bounded: nothing was compared."
     else:
         gap, limit = certificate.gap, certificate.max_gap
         digits = _digits(limit, gap)
+        name = "the gap that training aimed at" if tested else "the largest gap allowed"
         text += (
             f" On the {watched(certificate)}, the gap in {certificate.event} is "
-            f"{points(gap, digits)}, {side(certificate)} the largest gap "
-            f"allowed, {points(limit, digits)}. That holds where the model decides, at a "
+            f"{points(gap, digits)}, {side(certificate)} {name}, "
+            f"{points(limit, digits)}. That holds where the model decides, at a "
             f"probability of {certificate.threshold:.4g}."
         )
+        if tested:
+            text += f" {_aimed(certificate, tested)}"
     if certificate.bias:
         text += (
             f" No round was within the limit as it stood, so a bias of {certificate.bias:+.3f} was "

@@ -22,7 +22,8 @@ from fairproj.data.sample import Sample, make_sample, match_groups
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.fairboost import BASELINE_PARAMETERS, FairBoostClassifier
 from fairproj.inference.figures import TOTALS, ModelFigures
-from fairproj.inference.report import predict_labels
+from fairproj.inference.gap_change import find_widest_pair
+from fairproj.inference.report import innermost
 from fairproj.io.progress import time_bar
 from fairproj.metrics import checked_gap
 from fairproj.selection.comparison import Alternatives, Plan, compare
@@ -33,6 +34,8 @@ from fairproj.selection.fits import (
     SearchData,
     SeparateRows,
     ignore_outcomes,
+    predict_held_out,
+    score_held_out,
 )
 from fairproj.selection.frontier import undominated
 from fairproj.selection.splits import make_cells, split_rows
@@ -101,8 +104,9 @@ def find_alternatives(
     selection_size, test_size : float, default=0.25
         Shares of all rows.
     pos_label : label, optional
-        The positive label; by default the estimator's, or the larger in sort order. The adverse
-        impact ratio supposes that it is the outcome that people want.
+        The positive label; by default the estimator's (also of one inside a pipeline or a search),
+        or the larger in sort order. The adverse impact ratio supposes that it is the outcome that
+        people want.
     confidence : float, default=0.95
         Of every interval by itself.
     n_resamples : int, default=1000
@@ -143,6 +147,7 @@ def find_alternatives(
     plan.check()
     check_lengths(X, y)
     check_aligned(X=X, y=y, sensitive_features=sensitive_features)
+    pos_label = _pos_label(estimator) if pos_label is None else pos_label
     template, plain = _models(estimator, pos_label, random_state)
     rows = split_in_three(y, sensitive_features, selection_size, test_size, random_state)
     parts = {
@@ -160,9 +165,12 @@ def find_alternatives(
         measured = [_measure_plain(plain_fit, plan)]
         measured += _measure_all(separate, candidates, plan, n_jobs, verbose)
         table = _judge(pd.DataFrame(measured), plan)
-        chosen = _fit_chosen(separate, table)
-    test = _test_figures([plain_fit.model, chosen], parts["test"], separate.train.sample, plan)
-    return compare(plan, table, plain_fit.model, chosen, test, rows)
+        chosen_fit = _fit_chosen(separate, table)
+    fits = [plain_fit] if chosen_fit is None else [plain_fit, chosen_fit]
+    widest = [find_widest_pair(plan.statistic, fit.counts) for fit in fits]
+    models = [fit.model for fit in fits]
+    test = _test_figures(models, parts["test"], separate.train.sample, plan)
+    return compare(plan, table, models, test, widest, rows)
 
 
 def _table(sensitive_features: Any) -> Any:
@@ -201,6 +209,17 @@ def split_in_three(
         "selection": rest[np.sort(selection)],
         "test": test,
     }
+
+
+def _pos_label(estimator: Any) -> Any:
+    """The positive label that an estimator names, also inside a pipeline or an unfitted search.
+
+    Plain model and candidates must be measured with the same one, so it is looked up once.
+    """
+    inner = innermost(estimator)
+    while not hasattr(inner, "pos_label") and hasattr(inner, "estimator"):
+        inner = innermost(inner.estimator)
+    return getattr(inner, "pos_label", None)
 
 
 def _models(estimator: Any, pos_label: Any, seed: int) -> tuple[FairBoostClassifier, Any]:
@@ -426,14 +445,13 @@ def rank_by_gap(gap: Array, score: Array, eligible: NDArray[np.bool_]) -> Codes:
     return ranks
 
 
-def _fit_chosen(rows: SeparateRows, table: pd.DataFrame) -> FairBoostClassifier | None:
+def _fit_chosen(rows: SeparateRows, table: pd.DataFrame) -> FoldFit | None:
     """The chosen candidate, fitted again with the same result, and its price beside it."""
     chosen = table.loc[table["chosen"], "params"].tolist()
     if not chosen:
         return None
     bounded = chosen[0]["constraints"] is not None
-    model: FairBoostClassifier = rows.fit(**chosen[0], baseline=bounded).model
-    return model
+    return rows.fit(**chosen[0], baseline=bounded)
 
 
 def _test_figures(
@@ -445,9 +463,7 @@ def _test_figures(
     positive = sample.positive_label
     figures = []
     for model in models:
-        if model is not None:
-            score = model.predict_proba(X)[:, list(model.classes_).index(positive)]
-            predicted = np.asarray(predict_labels(model, X, groups)) == positive
-            actual = sample.labels == positive
-            figures.append(plan.figures(actual, predicted, np.asarray(score), sample.groups))
+        score = score_held_out(model, X)[:, list(model.classes_).index(positive)]
+        predicted = predict_held_out(model, X, groups) == positive
+        figures.append(plan.figures(sample.labels == positive, predicted, score, sample.groups))
     return figures

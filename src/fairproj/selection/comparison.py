@@ -18,6 +18,7 @@ from fairproj.data.checks import Groups, listing
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.fairboost import FairBoostClassifier
 from fairproj.inference.figures import TOTALS, ModelFigures, percentile_interval, resample
+from fairproj.inference.gap_change import WidestPair, gap_change_interval
 from fairproj.inference.intervals import check_confidence, exact_interval
 from fairproj.inference.ratios import ratio_intervals
 from fairproj.inference.report import FairnessReport
@@ -34,6 +35,7 @@ class SearchOutcome(Enum):
 
     FOUND = "found"
     UNCERTAIN = "uncertain"
+    SCORE_UNCERTAIN = "score uncertain"
     COSTLY = "costly"
     NOT_CONFIRMED = "not confirmed"
     NONE = "none"
@@ -46,9 +48,11 @@ class SearchOutcome(Enum):
 
 _SENTENCES = {
     SearchOutcome.FOUND: "A less discriminatory alternative was found: its gap on the test rows is "
-    "smaller by more than chance explains.",
+    "smaller by more than chance explains, and its score is within the tolerance.",
     SearchOutcome.UNCERTAIN: "Whether the chosen alternative is less discriminatory is uncertain: "
     "on the test rows, the difference between the gaps is within the noise.",
+    SearchOutcome.SCORE_UNCERTAIN: "The chosen alternative is less discriminatory, and whether its "
+    "score is within the tolerance is uncertain: the test rows are too few to tell.",
     SearchOutcome.COSTLY: "The chosen alternative is less discriminatory and costs more than the "
     "tolerance allows: on the test rows, its score is lower by more than that.",
     SearchOutcome.NOT_CONFIRMED: "The chosen alternative is not less discriminatory: its gap on "
@@ -102,8 +106,16 @@ class Alternatives:
     -----
     On the test rows, the intervals of rates, gaps and adverse impact ratios are exact, and so are
     those of the accuracy and the selection rate. Those of ROC AUC, KS and the standardized mean
-    difference, and of all differences between the two models, are percentile intervals of a
-    bootstrap that resamples the rows of each group, the same for both models; they are approximate.
+    difference, and of differences between the two models, are percentile intervals of a bootstrap
+    that resamples the rows of each group, the same for both models; they are approximate.
+
+    The largest of several noisy differences between groups is larger than the true gap, more so for
+    a model with noisier rates, and a bootstrap of the gap repeats that. The interval of the
+    difference between the gaps is therefore made of single pairs of groups. Its upper end compares
+    the pair that attains the gap of the plain model on the selection rows with each pair of the
+    chosen model, and is the largest of the ends of these differences; the lower end does so with
+    the models exchanged. It comes from a Bayesian bootstrap and is approximate too. With many small
+    groups it is wide.
     """
 
     table: pd.DataFrame
@@ -182,11 +194,16 @@ class Plan:
 def compare(
     plan: Plan,
     table: pd.DataFrame,
-    plain: Any,
-    chosen: FairBoostClassifier | None,
+    fitted: list[Any],
     figures: list[ModelFigures],
+    widest: list[WidestPair],
     rows: dict[str, Codes],
 ) -> Alternatives:
+    """Judge models by their figures on the test rows.
+
+    ``fitted`` is the plain model and, if there is one, the chosen one, ``figures`` are theirs, and
+    ``widest`` is where each has its gap on the selection rows.
+    """
     names = figures[0].groups.names
     models = ["plain", "chosen"][: len(figures)]
     reports = {
@@ -196,15 +213,17 @@ def compare(
     resamples = resample(figures, plan.n_resamples, plan.seed)
     lows, highs = percentile_interval(resamples.mean_differences, plan.confidence)
     test = _totals_table(figures, reports, resamples.totals, plan)
+    if len(figures) == 2:
+        _add_differences(test, figures, widest, resamples.totals, plan)
     groups = [
         _group_rows(name, one, (lows[i], highs[i]), plan.confidence)
         for i, (name, one) in enumerate(zip(models, figures, strict=True))
     ]
     return Alternatives(
         table=table,
-        plain=plain,
-        chosen=chosen,
-        outcome=_outcome(test, plan),
+        plain=fitted[0],
+        chosen=None if len(fitted) == 1 else fitted[1],
+        outcome=SearchOutcome.NONE if len(fitted) == 1 else _outcome(test, plan),
         test=test,
         test_groups=pd.concat(groups, ignore_index=True),
         reports=reports,
@@ -225,7 +244,7 @@ def _totals_table(
     resampled: Array,
     plan: Plan,
 ) -> pd.DataFrame:
-    """Figures of the models and their difference, with intervals."""
+    """Figures of the models with intervals, and room for their difference."""
     table = pd.DataFrame(index=pd.Index(TOTALS, name="figure"))
     lows, highs = percentile_interval(resampled, plan.confidence)
     for i, (name, report) in enumerate(reports.items()):
@@ -241,13 +260,26 @@ def _totals_table(
         }
         for figure, interval in exact.items():
             table.loc[figure, ends] = interval
-    if len(figures) == 2:
-        change = np.diff(resampled, axis=1)[:, 0]
-        table["difference"] = table["chosen"] - table["plain"]
-        low, high = percentile_interval(change, plan.confidence)
-        table["difference_low"], table["difference_high"] = low, high
     columns = [f"{name}{end}" for name in _COMPARED for end in ("", "_low", "_high")]
     return table.reindex(columns=columns)
+
+
+def _add_differences(
+    table: pd.DataFrame,
+    figures: list[ModelFigures],
+    widest: list[WidestPair],
+    resampled: Array,
+    plan: Plan,
+) -> None:
+    table["difference"] = table["chosen"] - table["plain"]
+    low, high = percentile_interval(np.diff(resampled, axis=1)[:, 0], plan.confidence)
+    table["difference_low"], table["difference_high"] = low, high
+    plain, chosen = figures
+    pairs = widest[0], widest[1]
+    interval = gap_change_interval(
+        plain, chosen, pairs, plan.confidence, plan.n_resamples, plan.seed
+    )
+    table.loc["gap", ["difference_low", "difference_high"]] = interval
 
 
 def _share_interval(rows: NDArray[np.bool_], confidence: float) -> list[float]:
@@ -277,14 +309,14 @@ def _group_rows(
 def _outcome(test: pd.DataFrame, plan: Plan) -> SearchOutcome:
     gap: Any = test.loc["gap"]
     score: Any = test.loc[plan.scoring]
-    if np.isnan(gap["chosen"]):
-        return SearchOutcome.NONE
     if gap["difference_low"] > 0:
         return SearchOutcome.NOT_CONFIRMED
     if not gap["difference_high"] < 0:
         return SearchOutcome.UNCERTAIN
-    costly = score["difference_high"] < -plan.tolerance
-    return SearchOutcome.COSTLY if costly else SearchOutcome.FOUND
+    if score["difference_high"] < -plan.tolerance:
+        return SearchOutcome.COSTLY
+    within = score["difference_low"] >= -plan.tolerance
+    return SearchOutcome.FOUND if within else SearchOutcome.SCORE_UNCERTAIN
 
 
 # Sentences

@@ -2,6 +2,9 @@
 
 For the built-in estimators the rows are validated and encoded once for all fits, and those of a
 fold are binned once. Any other classifier is fitted and used in the usual way.
+
+Which rows are held out is not the user's choice. So where a held-out row misses a number in a
+column that misses none in the training rows, the built-in estimators put the median in its place.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from fairproj.data.columns import split_sensitive_columns, take_rows
 from fairproj.data.sample import Sample, make_sample, match_groups, scale_weights
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.base import BoostedClassifier, Prepared
-from fairproj.inference.report import innermost, predict_labels
+from fairproj.inference.report import innermost, kept_model, predict_labels
 from fairproj.selection.splits import FairStratifiedKFold
 
 SEED = 0
@@ -219,7 +222,7 @@ class SearchData:
         else:
             template = clone(estimator)
             prepared = template._prepare(
-                X, y, sensitive_features, encoder=self.prepared.sample.encoder
+                X, y, sensitive_features, encoder=self.prepared.sample.encoder, fill=True
             )
             sample = match_groups(prepared.sample, self.prepared.sample)
             prepared = replace(prepared, sample=sample)
@@ -316,11 +319,12 @@ class Fold:
 
     def _test_rows(self) -> SearchData:
         test = self._data.take(self._split[1])
-        if test.prepared is not None and self.train.prepared is not None:
-            encoder = self.train.prepared.sample.encoder
-            if encoder is not None:
-                encoder.check_missing(test.prepared.sample.X)
-        return test
+        if test.prepared is None or self.train.prepared is None:
+            return test
+        encoder, sample = self.train.prepared.sample.encoder, test.prepared.sample
+        if encoder is not None:
+            sample = replace(sample, X=encoder.fill_missing(sample.X), cache={})
+        return replace(test, prepared=replace(test.prepared, sample=sample))
 
     def fit(self, **parameters: Any) -> FoldFit:
         """Fit a model with these parameters on the training rows."""
@@ -513,17 +517,55 @@ class PlainFit(FoldFit):
     """Any other classifier."""
 
     def _predict(self, rows: SearchData) -> NDArray[np.bool_]:
-        labels = np.asarray(predict_labels(self.model, rows.X, rows.sensitive_features))
+        labels = predict_held_out(self.model, rows.X, rows.sensitive_features)
         mask: NDArray[np.bool_] = labels == rows.sample.classes[1]
         return mask
 
     def probability(self) -> Array | None:
         if not hasattr(self.model, "predict_proba"):
             return None
-        return np.asarray(self.model.predict_proba(self._fold.test.X))[:, 1]
+        return score_held_out(self.model, self._fold.test.X)[:, 1]
 
     def _scored(self) -> tuple[Any, Any]:
-        return self.model, self._fold.test.X
+        X = self._fold.test.X
+        encoded = _encode_held_out(self.model, X)
+        if encoded is None:
+            return self.model, X
+        return _OfMargins(encoded[0]), encoded[0]._margin(encoded[1])
+
+
+def predict_held_out(model: Any, X: Any, sensitive_features: Any) -> NDArray[Any]:
+    """The labels of held-out rows, with medians for missing numbers that training had none of."""
+    encoded = _encode_held_out(model, X)
+    if encoded is None:
+        return np.asarray(predict_labels(model, X, sensitive_features))
+    return encoded[0].predict_matrix(encoded[1])[0]
+
+
+def score_held_out(model: Any, X: Any) -> Array:
+    """The probabilities of held-out rows, with medians as in `predict_held_out`."""
+    encoded = _encode_held_out(model, X)
+    if encoded is None:
+        return np.asarray(model.predict_proba(X))
+    return encoded[0].predict_matrix(encoded[1])[1]
+
+
+def _encode_held_out(model: Any, X: Any) -> tuple[BoostedClassifier, Any] | None:
+    """The built-in estimator inside searches and pipelines, and X as it reads it.
+
+    None for other models.
+    """
+    inner = innermost(model)
+    if not isinstance(inner, BoostedClassifier):
+        return None
+    while model is not inner:
+        if isinstance(model, Pipeline):
+            for _, step in model.steps[:-1]:
+                X = X if step in (None, "passthrough") else step.transform(X)
+            model = model.steps[-1][1]
+        else:
+            model = kept_model(model)
+    return inner, inner.to_matrix(X, missing="score")
 
 
 def make_splits(cv: Any, data: SearchData) -> list[Split]:
