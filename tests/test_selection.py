@@ -1029,12 +1029,8 @@ def test_a_model_that_says_the_same_to_everyone_meets_nothing(rule):
     constant = DummyClassifier(strategy="constant", constant=1)
     given = {"param_name": "constant", "param_values": [-1, 1], "selection_rule": rule}
     search = gap_search(0.3, estimator=constant, confidence=0.5, **given)
-<<<<<<< HEAD
     words = r"none of the candidates \(2\) .*, and says the same to nearly everyone, as all "
     words += "candidates do"
-=======
-    words = r"none of the candidates \(2\) .*, and says the same to nearly everyone, as all"
->>>>>>> main
     with pytest.raises(ValueError, match=words):
         search.fit(X, Y, sensitive_features=GROUPS)
     with pytest.warns(UserWarning, match=words):
