@@ -140,7 +140,10 @@ def test_every_candidate_is_listed_and_drawn(content, visit):
     listed = cells(page, "candidates-table")
     assert [row[1] for row in listed] == [row["words"] for row in content["candidates"]]
     assert [row[-1] for row in listed[:2]] == ["plain model", "chosen"]
-    assert [row[5] for row in listed] == [f"{row['gap']:.3f}" for row in content["candidates"]]
+    assert [row[5] for row in listed] == [
+        f"{row['gap']:.3f} ({row['gap_low']:.3f} to {row['gap_high']:.3f})"
+        for row in content["candidates"]
+    ]
     points = page.locator("[data-test='point']")
     assert points.count() == len(content["candidates"])
     chosen = page.locator("[data-test='point']:has(.ring)")

@@ -203,7 +203,7 @@ def test_missing_ages(folder, tmp_path, frame):
     asked = ["--sensitive", "AGE:30,50", *ASKED, "-o", tmp_path / "m.fairproj"]
     for more in ([], ["--out-of-core"]):
         error = run("train", tmp_path / "rows.parquet", *asked, *more, code=1).stderr
-        assert "has 3 missing values in 2000 rows; drop those rows" in error
+        assert "has 3 missing values in 2,000 rows; drop those rows" in error
 
 
 @pytest.mark.parametrize("command", ["frontier", "alternatives"])
@@ -275,7 +275,7 @@ def test_audits_count_rows_once_and_say_so(folder, tmp_path):
     ("weights", "message"),
     [
         ([-1.0, 2.0], "'w' of rows.parquet has 1 negative weights in"),
-        ([None, 2.0], "has 1 missing values in"),
+        ([None, 2.0], "has 1 missing value in"),
         ([np.inf, 2.0], "has 1 infinite weights"),
         (["a", "b"], "holds values of kind text; weights must be numbers of zero or more"),
         ([0.0, 0.0], "are zero in all rows; give some rows weight"),
