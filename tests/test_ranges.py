@@ -76,7 +76,7 @@ def test_a_range_without_rows_is_no_group():
 
 def test_missing_values_have_no_range():
     cut = cut_columns(pd.DataFrame({"age": [20, None]}), {"age": [25]})
-    with pytest.raises(ValueError, match="'age' has 1 missing values"):
+    with pytest.raises(ValueError, match="'age' has 1 missing value"):
         check_groups(cut, 2)
 
 

@@ -19,7 +19,7 @@ ADABOOST = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:no (sensitive_features|groups) were given")
+@pytest.mark.filterwarnings("ignore:.*no (sensitive_features|groups) were given")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.filterwarnings("ignore:no learner beat chance")  # few rows, none in a leaf
 @parametrize_with_checks(

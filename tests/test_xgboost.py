@@ -836,7 +836,7 @@ def test_what_holds_no_trees_is_refused(payload):
     for bad in ([3], [None], [[]]):
         with pytest.raises(ValueError, match="tree 0 must hold left"):
             rebuild({"trees": bad})
-    with pytest.raises(ValueError, match="0 trees are saved for 0 votes"):
+    with pytest.raises(ValueError, match="0 trees saved for 0 votes"):
         rebuild({"trees": []})
 
 

@@ -128,9 +128,9 @@ def find_alternatives(
     Examples
     --------
     >>> from fairproj import FairBoostClassifier
-    >>> from fairproj.datasets import load_german
+    >>> from fairproj.datasets import load_compas
     >>> from fairproj.selection import find_alternatives
-    >>> data = load_german()
+    >>> data = load_compas()
     >>> found = find_alternatives(
     ...     FairBoostClassifier(n_estimators=20), data.data, data.target,
     ...     sensitive_features=data.sensitive_features, tolerance=0.05,
