@@ -57,7 +57,7 @@ def test_simultaneous_intervals_are_those_of_a_smaller_error():
     ends = ["estimate", "low", "high"]
     np.testing.assert_allclose(together.table[ends], alone.table[ends], atol=1e-9)
     assert together.sentences() == ["All intervals hold with 95 % confidence together."]
-    assert "by itself" in alone.sentences()[0]
+    assert "by itself" in alone.sentences()[-1]
 
 
 # Alarms
@@ -122,6 +122,25 @@ def test_judgements():
     again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [row["judgement"] for row in again["values"]] == expected
     assert "m3" in str(found)
+
+
+def test_a_group_without_rows_is_named_and_never_simply_within():
+    def three(part, hits=0, rows=0):
+        third = counts([0, hits], [0, rows])
+        return CellCounts(
+            np.vstack([part.size, third.size[1:]]), np.vstack([part.predicted, third.predicted[1:]])
+        )
+
+    quiet, wide = counts([500, 500], [1000, 1000]), counts([90, 20], [100, 100])
+    parts = {"m0": three(quiet), "m1": three(quiet, 480, 1000), "m2": three(wide)}
+    found = GapsBy.from_counts(parts, ["a", "b", "c"], max_gap=0.2)
+    assert found.table["judgement"].tolist() == ["within where compared", "within", "alarm"]
+    assert found.table["not_compared"].tolist() == [["c"], [], ["c"]]
+    expected = "Not compared, because the group has no rows there: c in m0, m2."
+    assert expected in found.sentences()
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["summary"]
+    plain = GapsBy.from_counts(parts, ["a", "b", "c"])
+    assert expected in plain.sentences()
 
 
 def test_the_same_month_alarms_alone_but_not_among_many():

@@ -153,10 +153,14 @@ class ClusterRun:
     def received(self) -> Iterator[DoneRound]:
         """The rounds that the workers have reported since the last call."""
         for first, rounds in self._messages:
-            done = self.checkpoint.rounds
-            for one in rounds[max(0, len(done) - first) :] if first <= len(done) else []:
-                done.append(one)
-                yield one
+            yield from self._append(first, rounds)
+
+    def _append(self, first: int, rounds: list[DoneRound]) -> Iterator[DoneRound]:
+        """Those of the rounds, which follow the first ``first``, that are new."""
+        done = self.checkpoint.rounds
+        for one in rounds[max(0, len(done) - first) :] if first <= len(done) else []:
+            done.append(one)
+            yield one
 
     def _check_trees(self) -> None:
         table = self._tables[0].table
@@ -190,7 +194,7 @@ class ClusterRun:
             for _ in self._cluster.watch(tasks, self._patience, self._messages.started):
                 yield from self.received()
             trained: Trained = self._cluster.result(tasks[workers[0]])
-            yield from self.received()
+            yield from self._append(0, unpack(trained.rounds))
             return trained
         finally:  # workers stop after the round that they are in
             self._cluster.cancel(tasks.values())

@@ -278,10 +278,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Trained:
-    """What the first worker returns: fitted attributes, and warnings for the user."""
+    """What the first worker returns.
+
+    Attributes
+    ----------
+    attributes : dict
+        The fitted attributes.
+    warnings : list of str
+        Warnings for the user.
+    rounds : bytes
+        All rounds, packed, because reports may arrive after the result.
+    """
 
     attributes: dict[str, Any]
     warnings: list[str]
+    rounds: bytes
 
 
 def pack(rounds: Sequence[DoneRound]) -> bytes:
@@ -308,7 +319,9 @@ def train(share: Share, model: BoostedClassifier, rank: int, run: Run) -> Traine
         _other_rounds_explained(run),
     ):
         _fit(model, share, reduction, reporter, unpack(run.done))
-    return Trained(_fitted_attributes(model), messages) if rank == 0 else None
+    if rank > 0:
+        return None
+    return Trained(_fitted_attributes(model), messages, pack(reporter.rounds))
 
 
 @contextmanager
@@ -390,9 +403,9 @@ class Reporter:
         self._run, self._reduction, self._reports = run, reduction, reports
         self._worker = get_worker()
         self._task = self._worker.get_current_task()
-        self._n_done = self._n_rounds = len(unpack(run.done))
+        self.rounds = unpack(run.done)
+        self._n_done = self._n_sent = len(self.rounds)
         self._seen = 0
-        self._waiting: list[DoneRound] = []
         self._sent = time.monotonic()
 
     def __call__(self, tree: Tree, record: Round) -> None:
@@ -401,22 +414,21 @@ class Reporter:
         if not self._reports:
             return
         if self._seen > self._n_done:  # otherwise the driver knows it
-            self._waiting.append(DoneRound.of(tree, record.vote, record.log_loss))
+            self.rounds.append(DoneRound.of(tree, record.vote, record.log_loss))
         late = time.monotonic() - self._sent > REPORT_EVERY
-        if late or len(self._waiting) >= self._run.report_every:
+        if late or len(self.rounds) - self._n_sent >= self._run.report_every:
             self._send()
 
     def _send(self) -> None:
         now = time.monotonic()
         message = {
             "run": self._run.name,
-            "first": self._n_rounds,
-            "rounds": pack(self._waiting),
+            "first": self._n_sent,
+            "rounds": pack(self.rounds[self._n_sent :]),
             "seconds": now - self._sent,
         }
         self._worker.log_event(TOPIC, message)
-        self._n_rounds += len(self._waiting)
-        self._waiting, self._sent = [], now
+        self._n_sent, self._sent = len(self.rounds), now
 
     def _stop_if_cancelled(self) -> None:
         """All workers stop after the same round; nobody is left waiting for another one."""

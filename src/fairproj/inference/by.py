@@ -41,6 +41,7 @@ class Judgement(StrEnum):
 
     ALARM = "alarm"
     WITHIN = "within"
+    WITHIN_WHERE_COMPARED = "within where compared"
     UNDECIDED = "undecided"
     TOO_FEW_ROWS = "too few rows"
 
@@ -56,10 +57,11 @@ class GapsBy:
     table : DataFrame
         One row for each part: ``value``, ``rows``, ``n_smallest`` (rows of the smallest group that
         the gap rests on), ``estimate``, its interval ``low``, ``high``, and the groups ``highest``
-        and ``lowest``. With ``max_gap`` also ``corrected_low`` and ``corrected_high``, the bounds
-        that are compared with it, and ``judgement``: "alarm" if the gap is above ``max_gap``,
-        "within" if it is not, "undecided" if the rows do not tell, and "too few rows" if so few
-        would not tell whatever was predicted for them.
+        and ``lowest``; and ``not_compared``, the groups that have no rows in the part. With
+        ``max_gap`` also ``corrected_low`` and ``corrected_high``, the bounds that are compared with
+        it, and ``judgement``: "alarm" if the gap is above ``max_gap``, "within" if it is not,
+        "within where compared" if it is not but some groups have no rows, "undecided" if the rows
+        do not tell, and "too few rows" if so few would not tell whatever was predicted for them.
     statistic : str
         The name of the gap.
     max_gap : float or None
@@ -109,7 +111,7 @@ class GapsBy:
         error = sidak(1 - confidence, len(counts))
         interval_error = error if simultaneous else 1 - confidence
         rows = [
-            {"value": value, **_gap(compared, *_present(part, group_names), interval_error)}
+            {"value": value, **_gap(compared, part, group_names, interval_error)}
             | ({} if max_gap is None else _judge(compared, part, error, max_gap))
             for value, part in counts.items()
         ]
@@ -133,10 +135,20 @@ class GapsBy:
 
     def sentences(self) -> list[str]:
         """What the table says, and how parts were judged."""
-        texts = [self._held()]
+        texts = [*self._not_compared(), self._held()]
         if self.max_gap is not None:
             texts = [self._alarmed(), *self._open(), self._corrected(), *texts]
         return texts
+
+    def _not_compared(self) -> list[str]:
+        missing: dict[str, list[str]] = {}
+        for value, names in zip(self.table["value"], self.table["not_compared"], strict=True):
+            for name in names:
+                missing.setdefault(name, []).append(value)
+        if not missing:
+            return []
+        texts = [f"{name} in {_some(values)}" for name, values in missing.items()]
+        return [f"Not compared, because the group has no rows there: {_some(texts, '; ')}."]
 
     def _held(self) -> str:
         how = "together" if self.simultaneous else "by itself"
@@ -281,37 +293,39 @@ def counts_of(cells: Any) -> CellCounts:
     return CellCounts(cells.sum(axis=2), cells[:, :, 1])
 
 
-def _present(counts: CellCounts, names: list[str]) -> tuple[CellCounts, list[str]]:
-    """Without groups that have no rows."""
-    kept = np.flatnonzero(counts.size.sum(axis=1))
-    return CellCounts(counts.size[kept], counts.predicted[kept]), [names[at] for at in kept]
+def _present(counts: CellCounts) -> tuple[CellCounts, Any]:
+    """Without groups that have no rows, and which are left."""
+    kept = counts.size.sum(axis=1) > 0
+    return CellCounts(counts.size[kept], counts.predicted[kept]), kept
 
 
-def _gap(
-    statistic: Statistic, counts: CellCounts, names: list[str], error: float
-) -> dict[str, Any]:
+def _gap(statistic: Statistic, part: CellCounts, names: list[str], error: float) -> dict[str, Any]:
     """The row of one part; nothing is known where there is one group only."""
-    rows = int(counts.size.sum())
-    if len(names) < 2:
+    counts, kept = _present(part)
+    there = [name for name, has_rows in zip(names, kept, strict=True) if has_rows]
+    absent = [name for name, has_rows in zip(names, kept, strict=True) if not has_rows]
+    rows = {"rows": int(counts.size.sum())}
+    if len(there) < 2:
         unknown = {"estimate": np.nan, "low": 0.0, "high": 1.0}
-        return {"rows": rows, "n_smallest": 0, **unknown, "highest": "unknown", "lowest": "unknown"}
-    row = gap_row(statistic, counts, names, Bounds(counts, Errors.alone(1 - error)))
-    return {"rows": rows, "n_smallest": row["n_smallest"]} | {
-        name: row[name] for name in ("estimate", "low", "high", "highest", "lowest")
-    }
+        groups = {"highest": "unknown", "lowest": "unknown", "not_compared": absent}
+        return rows | {"n_smallest": 0, **unknown, **groups}
+    row = gap_row(statistic, counts, there, Bounds(counts, Errors.alone(1 - error)))
+    shown = ("n_smallest", "estimate", "low", "high", "highest", "lowest")
+    return rows | {name: row[name] for name in shown} | {"not_compared": absent}
 
 
 def _judge(statistic: Statistic, part: CellCounts, error: float, max_gap: float) -> dict[str, Any]:
     """One-sided bounds, each wrong with at most ``error``, and what follows from them."""
-    counts, names = _present(part, [""] * len(part.size))
-    if len(names) < 2:
+    counts, kept = _present(part)
+    if kept.sum() < 2:
         return _judgement(0.0, 1.0, Judgement.TOO_FEW_ROWS)
     seen = [each.rate.counts(counts) for each in statistic.requirements]
     low, high = _one_sided(statistic, seen, error)
     if low > max_gap:
         return _judgement(low, high, Judgement.ALARM)
     if high <= max_gap:
-        return _judgement(low, high, Judgement.WITHIN)
+        all_there = Judgement.WITHIN if kept.all() else Judgement.WITHIN_WHERE_COMPARED
+        return _judgement(low, high, all_there)
     decidable = _decidable(statistic, [rows for _, rows in seen], error, max_gap)
     return _judgement(low, high, Judgement.UNDECIDED if decidable else Judgement.TOO_FEW_ROWS)
 
@@ -343,6 +357,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.5g} %"
 
 
-def _some(names: list[str]) -> str:
+def _some(names: list[str], separator: str = ", ") -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    return separator.join(names[:_MOST_NAMES]) + more
