@@ -35,6 +35,7 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/predict.py
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/reasons.py
+	$(BIN)/python benchmarks/commands.py
 	$(BIN)/python benchmarks/search.py
 
 bench-start: $(VENV)/.dev  ## how long the command line takes to start

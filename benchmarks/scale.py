@@ -93,9 +93,9 @@ def write_all(folder: Path, *, fresh: bool) -> None:
         fresh=fresh,
         n_jobs=1,
     )
-    text = page(runs)
-    write_text(RESULTS / "scale.md", text)
-    print(text)
+    for name, text in {"scale": page(runs), "scale-plan": plan(runs)}.items():
+        write_text(RESULTS / f"{name}.md", text)
+        print(text)
 
 
 def write_large(n_rows: int, n_rounds: int, folder: Path) -> None:
@@ -229,7 +229,7 @@ def on_cluster(path: Path, n_rounds: int, n_workers: int) -> dict[str, Any]:
         end = time.time()
         peak = sum(client.run(peak_mb).values())
         reports = client.get_events(TOPIC)
-    rounds = [at for at, _ in reports]
+    rounds = [at for at, message in reports if "rounds" in message]
     result = summary([start, *rounds, end])
     result["sent_mb"] = traffic.mb(rounds[FIRST_ROUNDS - 1], rounds[-1]) / (n_rounds - FIRST_ROUNDS)
     return {**result, "start_mb": start_mb, "peak_mb": peak, "model": facts(model)}
@@ -339,8 +339,6 @@ def page(runs: pd.DataFrame) -> str:
         + verdicts(runs)
         + "\n"
         + _versions()
-        + "\n"
-        + plan(runs)
     )
 
 
@@ -359,9 +357,10 @@ def plan(runs: pd.DataFrame) -> str:
     network = sent * 8 / 1000 / gigabit
     setup = two["setup_s"].median() * 2 * times / workers
     return (
-        f"## A plan for {rows:,} rows\n\n{N_COLUMNS} columns, 31 leaves, {rounds} rounds; "
+        f"# A plan for {rows:,} rows\n\n{N_COLUMNS} columns, 31 leaves, {rounds} rounds; "
         f"{machines} machines of {cores} cores with {gigabit} gigabit a second between them, a "
-        "worker for each core. Every step is computed from the table above.\n\n"
+        "worker for each core. Every step is computed from what `python benchmarks/scale.py` "
+        "measured.\n\n"
         f"- *On disk* {data_mb(rows) / 1000:,.0f} GB of Parquet files in single precision.\n"
         f"- *Memory* {two_row:.0f} bytes a row at the peak, when features are binned: "
         f"{two_row * rows / 1e9:,.0f} GB in all, {two_row * rows / 1e9 / machines:.0f} GB a "
