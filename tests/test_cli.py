@@ -732,8 +732,9 @@ def slowly(folder, arguments, wait):
     """A run whose writing takes two seconds, killed after ``wait`` or not at all (None)."""
     code = (
         "import sys, time, pathlib; import fairproj.io.atomic as files; "
-        "replace = files.os.replace; "
-        "files.os.replace = lambda *a: (print('writing', flush=True), time.sleep(2), replace(*a)); "
+        "publish = files._publish; "
+        "slow = lambda: (print('writing', flush=True), time.sleep(2)); "
+        "files._publish = lambda *a: (slow(), publish(*a))[1]; "
         f"sys.argv = {['fairproj', *map(str, arguments)]!r}; "
         "from fairproj.__main__ import main; main()"
     )

@@ -1,10 +1,12 @@
 """Tables in files: every format, read at once or in chunks, and the errors for damaged files."""
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -19,7 +21,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from fairproj.io import tables
+from fairproj.io import atomic, tables
 from fairproj.io.atomic import atomic_path, write_text
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, column_types
@@ -184,19 +186,72 @@ def test_a_failed_write_keeps_the_old_file(tmp_path):
         write_chunks(tmp_path / "a.csv.gz", iter([TABLE]))
 
 
-def test_leftovers_of_killed_processes_are_removed(tmp_path):
-    dead = tmp_path / ".a.txt.999999999-abcd.partial"
-    alive = tmp_path / f".a.txt.{os.getpid()}-abcd.partial"
-    other = tmp_path / ".b.txt.999999999-abcd.partial"
-    for path in (dead, alive, other):
-        path.write_text("half")
+WRITER = """
+import sys, time
+from fairproj.io.atomic import atomic_path
+with atomic_path(sys.argv[1]) as partial:
+    partial.write_text("half")
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_temporary_files_are_removed_unless_a_process_writes_them(tmp_path):
+    target, other = tmp_path / "a.txt", tmp_path / ".b.txt.0123456789abcdef.partial"
+    other.write_text("half")
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, target], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout.readline() == "writing\n"
+        write_text(target, "new")
+        assert len(list(tmp_path.glob(".a.txt.*.partial"))) == 1  # another container's, perhaps
+        writer.kill()
+    write_text(target, "newer")
+    assert sorted(os.listdir(tmp_path)) == [other.name, "a.txt"]
+    with atomic_path(target) as partial:
+        partial.write_text("newest")
+    assert target.read_text() == "newest"
+
+
+def test_a_file_that_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    leftover = tmp_path / ".a.txt.0123456789abcdef.partial"
+    leftover.write_text("half")
+    monkeypatch.setattr(atomic.fcntl, "flock", flock)
     write_text(tmp_path / "a.txt", "new")
-    assert not dead.exists()
-    assert alive.exists()
-    assert other.exists()
-    with atomic_path(tmp_path / "a.txt") as partial:
-        partial.write_text("newer")
-    assert (tmp_path / "a.txt").read_text() == "newer"
+    assert sorted(os.listdir(tmp_path)) == [leftover.name, "a.txt"]
+    monkeypatch.undo()
+    write_text(tmp_path / "a.txt", "newer")
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def write_while_another_does(target):
+    with atomic_path(target) as partial:
+        partial.write_text("ours")
+        target.write_text("theirs")
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch, has_links):
+    def link(*_):
+        raise OSError(errno.EPERM, "no links here")
+
+    if not has_links:
+        monkeypatch.setattr(atomic.os, "link", link)
+    target = tmp_path / "m.txt"
+    with atomic.new_files():
+        atomic.keep_existing(target)
+        with pytest.raises(FileExistsError, match=r"by another process meanwhile.*m-2\.txt"):
+            write_while_another_does(target)
+        assert target.read_text() == "theirs"
+        assert (tmp_path / "m-2.txt").read_text() == "ours"
+        target.unlink()
+        for text in ("first", "second"):  # a file of one's own is replaced
+            write_text(target, text)
+        assert target.read_text() == "second"
+    assert sorted(os.listdir(tmp_path)) == ["m-2.txt", "m.txt"]
 
 
 def test_prefetch_keeps_order_and_errors():

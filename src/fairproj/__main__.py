@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
+from typing import NoReturn
 
 
 def main() -> None:
@@ -11,6 +14,7 @@ def main() -> None:
     # processes, those that have work then wait for those that have none, and training crawls.
     # Read when a library that uses OpenMP is loaded, which is not before a command runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    _exit_on_signals()
     try:
         from fairproj.cli import app
 
@@ -23,6 +27,22 @@ def main() -> None:
         sys.exit(
             f"the command line needs {error.name}; install it with pip install 'fairproj[cli]'"
         )
+    finally:
+        if processes := sys.modules.get("multiprocessing"):
+            for worker in processes.active_children():
+                worker.kill()
+
+
+def _exit_on_signals() -> None:
+    """Leave as after an error where the system ends the process: files and workers are removed."""
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _exit)
+
+
+def _exit(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

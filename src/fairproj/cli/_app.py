@@ -66,7 +66,7 @@ app = typer.Typer(
     "Start with: fairproj demo\n\n"
     "Exit codes: 0 success; 1 an error in a file or a value; 2 wrong usage; 3 the gap is above "
     "--max-gap; 4 too few rows to tell whether it is; 5 the model is not useful; 6 no "
-    "solution found; 130 interrupted.",
+    "solution found; 130 interrupted; 143 ended by SIGTERM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -200,8 +200,10 @@ def report_errors(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
+        from fairproj.io.atomic import new_files
+
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), new_files():
                 warnings.simplefilter("default", UserWarning)
                 warnings.showwarning = _warning_printer()
                 command(*arguments, **options)

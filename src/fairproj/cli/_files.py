@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fairproj import load
-from fairproj.io.atomic import check_writable
+from fairproj.io.atomic import check_writable, keep_existing
 from fairproj.io.table_types import column_types
 from fairproj.io.tables import is_data_path, is_pattern
 
@@ -91,6 +91,8 @@ def _check_output(path: Path, force: bool) -> None:
         raise ValueError(f"{path} is a folder; name a file")
     if path.is_file() and not force:
         raise ValueError(f"{path} exists already; add --force to replace it")
+    if not force:
+        keep_existing(path)
     if not path.absolute().parent.is_dir():
         raise ValueError(f"the folder {path.parent} does not exist; create it first")
     check_writable(path)

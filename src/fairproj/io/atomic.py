@@ -7,8 +7,38 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that a process has open cannot be removed
+    fcntl = None  # type: ignore[assignment]
+
+_new: ContextVar[set[Path] | None] = ContextVar("new", default=None)
+
+
+@contextmanager
+def new_files() -> Iterator[None]:
+    """A context in which `atomic_path` does not replace the files given to `keep_existing`.
+
+    What counts is whether a file exists when the new
+    one is complete. If another process has created it meanwhile, the new content goes to a name
+    that is free, and an error tells which.
+    """
+    token = _new.set(set())
+    try:
+        yield
+    finally:
+        _new.reset(token)
+
+
+def keep_existing(path: str | os.PathLike[str]) -> None:
+    """Add a file to those that the context of `new_files`, if there is one, does not replace."""
+    files = _new.get()
+    if files is not None:
+        files.add(Path(os.path.realpath(path)))
 
 
 @contextmanager
@@ -18,7 +48,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     The new file has the mode of the file it replaces. If ``path`` is a symbolic link, its target
     is replaced.
     """
-    target, partial, mode = _start(path)
+    target, partial, mode, lock = _start(path)
     try:
         yield partial
         with _name_in_errors(path):
@@ -26,9 +56,45 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 os.fsync(file.fileno())
             if mode is not None:
                 partial.chmod(mode)
-            os.replace(partial, target)
+            name = _publish(partial, target)
+        if name != target:
+            raise FileExistsError(
+                f"{os.fspath(path)} has been created by another process meanwhile; the result is "
+                f"in {name}"
+            )
     finally:
         partial.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _publish(partial: Path, target: Path) -> Path:
+    """Give the complete file its name, or another one if it must not replace an existing file."""
+    new = _new.get() or set()
+    if target not in new:
+        os.replace(partial, target)
+        return target
+    name, number = target, 1
+    while not _create(partial, name):
+        number += 1
+        name = target.with_stem(f"{target.stem}-{number}")
+    new.discard(name)  # this process may replace it from now on
+    return name
+
+
+def _create(partial: Path, target: Path) -> bool:
+    """Give the file a name that is free; False if it is taken."""
+    try:
+        os.link(partial, target)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        try:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        os.replace(partial, target)
+    return True
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -39,20 +105,45 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise the error that `atomic_path` would raise, before any work is done."""
-    _start(path)[1].unlink()
+    _, partial, _, lock = _start(path)
+    partial.unlink()
+    if lock is not None:
+        os.close(lock)
 
 
-def _start(path: str | os.PathLike[str]) -> tuple[Path, Path, int | None]:
-    """The file to write, an empty temporary file beside it, and the mode of the existing file."""
+def _start(path: str | os.PathLike[str]) -> tuple[Path, Path, int | None, int | None]:
+    """The file to write, an empty temporary file beside it, the mode of the existing file, a lock.
+
+    The lock tells other processes that the temporary file is in use, for as long as the returned
+    descriptor is open; None where files cannot be locked.
+    """
     target = Path(os.path.realpath(path))
     if not target.name or not os.fspath(path):
         raise ValueError(f"{os.fspath(path)!r} is not the name of a file")
-    partial = target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.partial")
     with _name_in_errors(path):
         mode = _mode(Path(path))
         _remove_leftovers(target)
-        partial.touch(0o666 if mode is None else 0o600, exist_ok=False)
-    return target, partial, mode
+        while True:
+            partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+            partial.touch(0o666 if mode is None else 0o600, exist_ok=False)
+            lock = _lock(partial)
+            if partial.exists():  # nobody has removed it before it was locked
+                return target, partial, mode, lock
+
+
+def _lock(partial: Path) -> int | None:
+    """A descriptor that holds the lock of the file; None if it cannot be locked, or is already."""
+    if fcntl is None:
+        return None
+    with suppress(OSError):
+        descriptor = os.open(partial, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+        else:
+            return descriptor
+    return None
 
 
 @contextmanager
@@ -79,18 +170,12 @@ def _mode(path: Path) -> int | None:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove temporary files of the same target whose process was killed."""
-    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*-*.partial"):
-        process = leftover.name.removesuffix(".partial").rsplit(".", 1)[1].split("-")[0]
-        if process.isdigit() and not _is_alive(int(process)):
+    """Remove temporary files of the same target that no process is writing any more."""
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
+        lock = _lock(leftover)
+        if lock is None and fcntl is not None:
+            continue
+        with suppress(OSError):
             leftover.unlink(missing_ok=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # it belongs to another user
-        return True
-    return True
+        if lock is not None:
+            os.close(lock)

@@ -1,0 +1,115 @@
+"""Commands that the system ends: no process is left, no half file, and the right exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairproj.datasets import load_compas
+
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc"),
+    pytest.mark.xdist_group("signals"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("signals")
+    load_compas().frame.to_csv(folder / "compas.csv", index=False)
+    return folder
+
+
+def start(folder, *arguments, code="from fairproj.__main__ import main; main()", **options):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def descendants(process):
+    """The numbers of all processes that a process has started, directly or not."""
+    found = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def is_running(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.05)
+
+
+DATA = ["compas.csv", "--label", "two_year_recid", "--sensitive", "sex"]
+SEARCH = [*DATA, "--jobs", "2", "-o"]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "number"),
+    [("alternatives", "a.html", signal.SIGTERM), ("frontier", "f.csv", signal.SIGHUP)],
+)
+def test_workers_end_with_the_command(folder, command, output, number):
+    process = start(folder, command, *SEARCH, output)
+    workers = set()
+    wait_until(lambda: len(workers.update(descendants(process.pid)) or workers) >= 3)
+    process.send_signal(number)
+    process.communicate(timeout=30)  # nobody holds its output open
+    assert process.returncode == 128 + number
+    wait_until(lambda: not any(map(is_running, workers)), 20)
+    assert sorted(os.listdir(folder)) == ["compas.csv"]
+
+
+WRITING = """
+import sys, time
+from fairproj.io import atomic
+atomic._publish = lambda *_: (print("writing", flush=True), time.sleep(60))
+from fairproj.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_partial_file_is_removed_and_nohup_is_respected(folder, ignored):
+    asked = [
+        "train",
+        "compas.csv",
+        "--label",
+        "two_year_recid",
+        "--sensitive",
+        "sex",
+        "--rounds",
+        3,
+    ]
+    before = (lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) if ignored else None
+    process = start(folder, *asked, "-o", "m.fairproj", code=WRITING, preexec_fn=before)
+    line = ""
+    while "writing" not in line:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+    process.send_signal(signal.SIGHUP)
+    if ignored:
+        time.sleep(0.3)
+        assert process.poll() is None
+        process.terminate()
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + (signal.SIGTERM if ignored else signal.SIGHUP)
+    assert sorted(os.listdir(folder)) == ["compas.csv"]
