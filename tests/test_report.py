@@ -395,6 +395,20 @@ def test_hostile_names_stay_text_in_markdown():
     assert "\n# title" not in text
 
 
+@pytest.mark.parametrize("name", ["r.html", "r.md", "r.json", "card.md"])
+def test_control_characters_are_written_as_their_codes(tmp_path, name):
+    groups = np.tile(["m\x1b[31m\x07", "f\u202e\x9b"], 50)
+    labels = np.repeat(["no\x1b]0;x\x07", "yes"], 50)
+    content = summarize_predictions(labels, labels, sensitive_features=groups, pos_label="yes")
+    if name == "card.md":
+        text = model_card(content)
+    else:
+        write_report(content, tmp_path / name)
+        text = (tmp_path / name).read_text("utf-8")
+    assert set(text) & {"\x1b", "\x07", "\x9b", "\u202e"} == set()
+    assert "\\x1b" in text.replace("\\\\", "\\") or "\\u001b" in text
+
+
 def test_the_kind_of_file_follows_from_its_name(model, tmp_path):
     content = report_on(model)
     for name in ("a.html", "a.md", "a.json"):

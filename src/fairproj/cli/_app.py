@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from fairproj import __version__
-from fairproj.cli._console import escape
+from fairproj.io.text import escape
 
 INTERRUPTED = 130
 

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 
+from fairproj.io.text import escape
+
 # Below, reading takes a moment only.
 _MANY_ROWS = 500_000
 _MANY_BYTES = 200_000_000
-
-# Control characters, which a terminal would obey; line breaks and marks that change the direction
-# of text, which mislead a reader; and surrogates, which cannot be printed.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-
-
-def escape(text: str) -> str:
-    """Replace characters that are not safe in a terminal by their escape codes."""
-    return _UNSAFE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def print_json(content: Any) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
-from fairproj.cli._console import escape
 from fairproj.cli._record import Target
 from fairproj.cli._rows import Rows, Task, find_cut
 from fairproj.inspection import Finding, Inspection, inspect_rows
+from fairproj.io.text import escape
 
 _MOST_OF_A_KIND = 5  # that train warns of
 _ADVICE = {

@@ -12,7 +12,7 @@ import typer
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.cli import _rows
 from fairproj.cli._app import AsJson, Force, Jobs, report_errors, statistic_option
-from fairproj.cli._console import escape, print_json
+from fairproj.cli._console import print_json
 from fairproj.cli._files import DataPaths, check_outputs
 from fairproj.cli._fit import Plan, Result, SearchOptions, train_in_memory, train_large
 from fairproj.cli._large import connect
@@ -43,6 +43,7 @@ from fairproj.cli._train_options import (
 )
 from fairproj.cli._train_show import outcome, show_result
 from fairproj.io.tables import DataFiles
+from fairproj.io.text import escape
 from fairproj.selection import NoSolutionFoundError
 
 _MAX_GAP = 0.05

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairproj.constraints import STATISTICS, find_statistic
 from fairproj.inference import FairnessReport
-from fairproj.report._content import Content, finite
+from fairproj.report._content import Content, finite, printable
 from fairproj.report._markdown import _escape, _list, _reproduce, _section, _table
 from fairproj.report._source import Source
 from fairproj.selection import Alternatives
@@ -275,6 +275,7 @@ def _points(content: Content) -> Content:
 
 def alternatives_markdown(content: Content) -> str:
     """The page as Markdown."""
+    content = printable(content)
     share = f"{100 * content['confidence']:g} %"
     parts = [
         f"# {_escape(content['title'])}",

@@ -55,6 +55,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fairproj.io.text import escape
+
 Content = dict[str, Any]  # of a report or a part of it: plain lists, texts and numbers
 
 
@@ -65,3 +67,12 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def printable(value: Any) -> Any:
+    """The same with escape codes for characters that a terminal would obey or that mislead."""
+    if isinstance(value, dict):
+        return {printable(name): printable(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable(one) for one in value]
+    return escape(value) if isinstance(value, str) else value

@@ -8,12 +8,13 @@ from typing import Any
 
 from fairproj.data.checks import counted
 from fairproj.report import _charts
-from fairproj.report._content import Content
+from fairproj.report._content import Content, printable
 from fairproj.report._words import interval_name
 
 
 def markdown(content: Content) -> str:
     """The whole report, tables and sentences, in the order of the page."""
+    content = printable(content)
     parts = [
         f"# {_escape(content['title'])}",
         f"{content['created']}. Verdict: **{content['verdict']}**.",
@@ -50,6 +51,7 @@ def _measured(content: Content) -> list[str]:
 
 def model_card(content: Content) -> str:
     """A card to go with the model; what only its owner knows is left to fill in."""
+    content = printable(content)
     ask = "*To be filled in by the owner of the model.*"
     name = content["title"].removeprefix("Fairness report: ")
     looked_at = f"The {content['target']['name']} was looked at."

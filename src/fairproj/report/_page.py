@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from fairproj.report import _charts
-from fairproj.report._content import Content, finite
+from fairproj.report._content import Content, finite, printable
 
 _TEMPLATES = {"fairproj report": "page.html", "fairproj alternatives": "alternatives.html"}
 _VERDICTS = {
@@ -21,7 +21,7 @@ _VERDICTS = {
 
 def html(content: Content) -> str:
     """A page that needs no other file."""
-    content = finite(content)
+    content = printable(finite(content))
     template = _environment().get_template(_TEMPLATES[content["format"]])
     page: str = template.render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
