@@ -431,3 +431,25 @@ def test_prefetch_may_end_in_its_own_thread(monkeypatch):
     assert gone.wait(10)
     assert not held
     assert [str(one.exc_value) for one in ignored] == []
+
+
+def test_formulas_are_quoted_for_spreadsheets(tmp_path):
+    texts = ["=1+1", "+1", "-x", "@sum", "\tx", "a=b", "", None]
+    table = pa.table(
+        {
+            "=name": texts,
+            "category": pa.array(texts).dictionary_encode(),
+            "number": np.arange(-4.0, 4.0),
+        }
+    )
+    write_chunks(tmp_path / "plain.csv", iter([table]))
+    write_chunks(tmp_path / "safe.csv", iter([table]), spreadsheet_safe=True)
+    plain, safe = (
+        pd.read_csv(tmp_path / name, keep_default_na=False) for name in ("plain.csv", "safe.csv")
+    )
+    assert plain["=name"].tolist()[:6] == texts[:6]
+    expected = ["'=1+1", "'+1", "'-x", "'@sum", "'\tx", "a=b", "", ""]
+    assert safe["'=name"].tolist() == safe["category"].tolist() == expected
+    assert safe["number"].tolist() == plain["number"].tolist()
+    write_chunks(tmp_path / "a.parquet", iter([table]), spreadsheet_safe=True)
+    assert pyarrow.parquet.read_table(tmp_path / "a.parquet")["=name"].to_pylist() == texts

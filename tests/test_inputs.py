@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from conftest import make_sample
 from fairproj import FairProjClassifier
+from fairproj.data.checks import check_groups
 from fairproj.datasets import load_german
 
 X, Y, GROUPS = make_sample(300, decimals=2)
@@ -430,3 +431,10 @@ def test_a_frame_goes_to_the_estimator_as_it_is():
     model = FairProjClassifier(estimator=WeightedPipeline(max_iter=2000), n_estimators=2)
     model.fit(frame, data.target, sensitive_features=data.sensitive_features)
     assert set(model.predict(frame)) <= {"good", "bad"}
+
+
+@pytest.mark.parametrize("other", [["a"], {"a": 1}, {"a"}])
+def test_groups_that_are_no_values_are_named(other):
+    groups = pd.Series([other, "b"] * 4)
+    with pytest.raises(ValueError, match="which cannot name a group; use texts, numbers"):
+        check_groups(groups, 8)

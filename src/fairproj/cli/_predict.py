@@ -74,6 +74,13 @@ def predict(
             "predictions empty."
         ),
     ] = Missing.error,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            help="In a .csv file, put an apostrophe before texts and column names that a "
+            "spreadsheet would take for formulas (=, +, -, @)."
+        ),
+    ] = False,
     jobs: Annotated[
         int, typer.Option(help="Number of threads; -1 for all cores.", callback=check_jobs)
     ] = -1,
@@ -101,7 +108,7 @@ def predict(
     warnings.filterwarnings("ignore", "column .* has no value known from training")
     start = time.perf_counter()
     with closing(prediction.chunks(files)) as chunks:
-        rows = write_chunks(output, chunks)
+        rows = write_chunks(output, chunks, spreadsheet_safe=spreadsheet_safe)
     seconds = time.perf_counter() - start
     unseen = prediction.unseen
     if as_json:

@@ -6,7 +6,7 @@ message names the value found, the value wanted and the next step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -270,8 +270,19 @@ def _factorize(column: pd.Series, name: str) -> tuple[Codes, list[Any]]:
     try:
         codes, uniques = pd.factorize(values, sort=True)
     except TypeError:  # values of several types have no order among them
-        codes, uniques = pd.factorize(values)
+        codes, uniques = _factorize_unordered(values, where)
     return codes.astype(np.intp), list(uniques)
+
+
+def _factorize_unordered(values: Any, where: str) -> tuple[Any, Any]:
+    try:
+        return pd.factorize(values)
+    except TypeError:
+        other = next(value for value in values if not isinstance(value, Hashable))
+        raise ValueError(
+            f"{where} holds {listing([other])}, a {type(other).__name__}, which cannot name a "
+            "group; use texts, numbers or categories, and a column for each sensitive feature"
+        ) from None
 
 
 def check_slack(slack: Any, names: Sequence[str], parameter: str, largest: float = np.inf) -> Array:

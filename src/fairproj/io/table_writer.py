@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from fairproj.io.atomic import atomic_path
-from fairproj.io.table_types import expand
+from fairproj.io.table_types import expand, is_text
 from fairproj.io.tables import FILE_ERRORS, DataFile, DataFileError, one_line
 
 # pyarrow.dataset.write_dataset writes folders; these write one file.
@@ -23,12 +25,20 @@ _WRITERS = {
 }
 
 
-def write_chunks(path: Path, chunks: Iterable[pa.Table]) -> int:
+# What spreadsheets take for the start of a formula.
+_FORMULA = r"^[=+\-@\t\r]"
+
+
+def write_chunks(path: Path, chunks: Iterable[pa.Table], *, spreadsheet_safe: bool = False) -> int:
     """Write tables one after the other to a file, and return the number of rows.
 
-    The suffix chooses the format. The file appears when it is complete.
+    The suffix chooses the format. The file appears when it is complete. With ``spreadsheet_safe``,
+    texts and column names of a CSV file that a spreadsheet would take for formulas start with an
+    apostrophe.
     """
     kind = _writable_kind(path)
+    if spreadsheet_safe and kind == "csv":
+        chunks = map(_quote_formulas, chunks)
     rows = 0
     writer = None
     with atomic_path(path) as partial:
@@ -68,6 +78,17 @@ def _decode_dictionaries(table: pa.Table) -> pa.Table:
             values = [expand(part.dictionary).take(part.indices) for part in parts]
             table = table.set_column(position, field.name, pa.chunked_array(values))
     return table
+
+
+def _quote_formulas(table: pa.Table) -> pa.Table:
+    table = _decode_dictionaries(table)
+    names = [f"'{name}" if re.match(_FORMULA, name) else name for name in table.column_names]
+    for position, column in enumerate(table.columns):
+        if is_text(column.type):
+            quoted = pc.binary_join_element_wise(pa.scalar("'", column.type), column, "")
+            safe = pc.if_else(pc.match_substring_regex(column, _FORMULA), quoted, column)
+            table = table.set_column(position, names[position], safe)
+    return table.rename_columns(names)
 
 
 @contextmanager
