@@ -12,7 +12,7 @@ demo: $(VENV)/.core  ## train on Adult, audit, and write fairproj-demo/report.ht
 	@$(BIN)/fairproj demo --force
 
 test: $(VENV)/.dev lint  ## lint, types, import layers, then every test
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	$(BIN)/python -m pytest -q -n 3 --dist loadgroup
 
 # Results must not rest on the last bits of a sum, which differ between instruction sets.
 OTHER_CPU := NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4"

@@ -115,7 +115,7 @@ def test_coverage_by_simulation_with_a_negative_control():
         "false_positive_rate_parity": np.ptp(TRUE[:, 0]),
         "equalized_odds": max(np.ptp(TRUE[:, 0]), np.ptp(TRUE[:, 1])),
     }
-    repetitions = 300
+    repetitions = 150
     covered, control = dict.fromkeys(true, 0), 0
     for _ in range(repetitions):
         y, predicted, groups = simulate(rng)

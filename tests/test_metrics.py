@@ -6,7 +6,7 @@ import fairlearn.metrics as fairlearn
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score
@@ -75,6 +75,7 @@ def random_predictions(seed, n_groups):
 
 @pytest.mark.parametrize("ours", PAIRS, ids=lambda f: f.__name__)
 @given(seed=st.integers(0, 10**6), n_groups=st.integers(2, 5), weighted=st.booleans())
+@settings(max_examples=25)
 def test_fairlearn_agrees(ours, seed, n_groups, weighted):
     y, predicted, groups, weight = random_predictions(seed, n_groups)
     weight = weight if weighted else None

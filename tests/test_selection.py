@@ -805,10 +805,10 @@ def test_the_upper_bound_is_wrong_as_seldom_as_stated():
             0.8,
         )
         <= 0.1
-        for _ in range(300)
+        for _ in range(150)
     )
-    assert passed <= stats.binom.ppf(0.999, 300, 0.2)
-    assert passed >= stats.binom.ppf(0.001, 300, 0.1)  # nor more cautious than it says
+    assert passed <= stats.binom.ppf(0.999, 150, 0.2)
+    assert passed >= stats.binom.ppf(0.001, 150, 0.1)  # nor more cautious than it says
 
 
 # The search
@@ -1737,7 +1737,7 @@ def runs_above_the_target(rule, repetitions):
 
 
 def test_the_chosen_models_true_gap_meets_the_target_as_often_as_stated():
-    repetitions = 30
+    repetitions = 20
     allowed = stats.binom.ppf(0.95, repetitions, 0.1)
     chosen, above = runs_above_the_target("upper", repetitions)
     assert chosen >= repetitions / 2, "too few choices to say anything"
