@@ -34,8 +34,8 @@ def main(client: Client, folder: Path) -> None:
         "equal_opportunity", max_gap=0.05, engine="xgboost", n_estimators=50, random_state=0
     )
     alone.fit(data.data, data.target, sensitive_features=data.sensitive_features)
-    print(f"log loss {model.history_[-1].log_loss:.9f} on the cluster")
-    print(f"log loss {alone.history_[-1].log_loss:.9f} in one process")
+    print(f"logarithm of the training loss: {model.history_[-1].log_loss:.9f} on the cluster,")
+    print(f"{alone.history_[-1].log_loss:.9f} in one process")
 
     predicted = model.predict(features)  # lazy: nothing is computed yet
     print(f"{(predicted == frame['income']).mean().compute():.3f} of the rows are predicted right")

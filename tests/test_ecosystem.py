@@ -59,6 +59,9 @@ def test_the_model(start):
     assert start["own"] == pytest.approx(figures(start, model.predict(start["X_test"])))
     assert start["own"][0] > 0.82
     assert model.certificate_.met
+    women = (start["X_test"]["sex"] == "Female") & start["y_test"]
+    assert f"only {women.sum()}\nwomen" in SECTIONS["start"]
+    assert start["own"][1] > 0.05  # as the page says; how far above depends on the last bits
 
 
 def test_a_pipeline_with_a_column_transformer(page):
