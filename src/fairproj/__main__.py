@@ -27,10 +27,15 @@ def main() -> None:
         sys.exit(
             f"the command line needs {error.name}; install it with pip install 'fairproj[cli]'"
         )
-    finally:
+    except _Ended:
         if processes := sys.modules.get("multiprocessing"):
             for worker in processes.active_children():
-                worker.kill()
+                worker.terminate()
+        raise
+
+
+class _Ended(SystemExit):
+    """The system has ended the process."""
 
 
 def _exit_on_signals() -> None:
@@ -42,7 +47,7 @@ def _exit_on_signals() -> None:
 
 
 def _exit(number: int, _: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise _Ended(128 + number)
 
 
 if __name__ == "__main__":
