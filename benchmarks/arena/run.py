@@ -1,0 +1,165 @@
+"""Running the cases of a plan: fit the points, score their predictions, keep the rows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from arena import environments, scores, worker
+from arena.data import DataMissingError, Files, Folders, make_files
+from arena.plan import Method, Plan
+from fairproj.io.atomic import write_text
+from kept import Case, read_kept, run_cases
+
+DIGITS = 5
+
+
+def prepare_data(plan: Plan, folders: Folders) -> dict[str, str]:
+    """Write the files of every split; the problems whose data are missing, with the reason."""
+    missing = {}
+    for problem in plan.problems:
+        try:
+            for split in plan.splits:
+                make_files(problem, split, plan, folders)
+        except DataMissingError as error:
+            missing[problem.name] = str(error)
+    return missing
+
+
+def run(
+    plan: Plan, folders: Folders, built: Path, path: Path, *, fresh: bool = False, n_jobs: int = 2
+) -> None:
+    """Run the cases that are left, and keep what they give in ``path``."""
+    measure = partial(measure_case, plan=plan, folders=folders, built=built)
+    expected = expected_seconds(plan, path)
+    run_cases(plan.cases(), measure, path, fresh=fresh, n_jobs=n_jobs, expected=expected)
+
+
+def measure_case(case: Case, *, plan: Plan, folders: Folders, built: Path) -> Case:
+    """One row for each point of a method's grid: its scores and gaps, or the error."""
+    problem, method = plan.problem(case["problem"]), plan.method(case["method"])
+    files = make_files(problem, case["split"], plan, folders)
+    parts = worker.load_parts(str(files.arrays), str(files.rows))
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "predictions.npz"
+        request = make_request(case, plan, files) | {"output": str(output)}
+        reply = reply_to(request, method, plan, built)
+        if "error" in reply:
+            return {"columns": scores.COLUMNS, "rows": [], "errors": [reply["error"]]}
+        with np.load(output) as arrays:
+            kept = dict(arrays)
+    return _tabulate(reply["points"], kept, parts, method, test_weight(files))
+
+
+def make_request(case: Case, plan: Plan, files: Files) -> dict[str, Any]:
+    """What the worker is asked to fit."""
+    method = plan.method(case["method"])
+    return {
+        "arrays": str(files.arrays),
+        "rows": str(files.rows),
+        "environment": method.environment,
+        "kind": method.kind,
+        "constraint": case["constraint"],
+        "goal": plan.problem(case["problem"]).goal,
+        "settings": list(method.grid),
+        "learner": plan.learner,
+        "seed": case["split"],
+    }
+
+
+def reply_to(request: dict[str, Any], method: Method, plan: Plan, built: Path) -> dict[str, Any]:
+    if method.environment == "here":
+        return worker.answer(request)
+    return environments.ask(built / method.environment, request, plan.case_limit)
+
+
+def test_weight(files: Files) -> Any:
+    """The weight of each test row, where they differ."""
+    with np.load(files.rows) as rows:
+        return rows.get("test_weight")
+
+
+def _tabulate(points: Any, kept: Any, parts: Any, method: Method, weight: Any) -> Case:
+    rows, errors = [], []
+    for at, point in enumerate(points):
+        if "error" in point:
+            errors.append(point["error"])
+            continue
+        row = {"point": method.grid.index(point["setting"])}
+        for part, weights in (("validation", None), ("test", weight)):
+            measured = scores.measure(parts[part], kept[f"{part}_chance_{at}"], weights)
+            row |= {f"{part}_{name}": value for name, value in measured.items()}
+        score = kept.get(f"test_score_{at}")
+        row |= scores.measure_scores(
+            parts["test"], score, weight, probabilities=method.probabilities
+        )
+        rows.append([_short(row[name]) for name in scores.COLUMNS])
+    return {"columns": scores.COLUMNS, "rows": rows, "errors": errors}
+
+
+def _short(value: float) -> float | int | None:
+    if isinstance(value, int):
+        return value
+    return None if np.isnan(value) else round(float(value), DIGITS)
+
+
+def expected_seconds(plan: Plan, path: Path) -> Callable[[Case], float]:
+    """How long a case takes: as long as the same on another split, or what the plan guesses."""
+    measured: dict[tuple[str, ...], list[float]] = {}
+    for row in read_kept(path):
+        measured.setdefault(_place(row["case"]), []).append(row["result"]["seconds"])
+    medians = {place: float(np.median(seconds)) for place, seconds in measured.items()}
+    guesses = {method.name: method.seconds for method in plan.methods}
+    return lambda case: medians.get(_place(case), guesses[case["method"]])
+
+
+def _place(case: Case) -> tuple[str, ...]:
+    return case["problem"], case["method"], case["constraint"], case["plan"]
+
+
+def read_results(plan: Plan, path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tidy table, one row for each point; and one row for each case, with its errors.
+
+    Rows of a method that knows no constraint are repeated for every constraint of the problem.
+    """
+    wanted = {json.dumps(case, sort_keys=True) for case in plan.cases()}
+    tables, cases = [], []
+    for row in read_kept(path):
+        case, result = row["case"], row["result"]
+        if json.dumps(case, sort_keys=True) not in wanted:
+            continue
+        asked = plan.problem(case["problem"]).constraints
+        for constraint in [case["constraint"]] if case["constraint"] else asked:
+            named = {name: case[name] for name in ("problem", "split", "method")}
+            named["constraint"] = constraint
+            table = pd.DataFrame(result["rows"], columns=list(result["columns"]), dtype=float)
+            tables.append(table.assign(**named))
+            cases.append({**named, "seconds": result["seconds"], "errors": result["errors"]})
+    if not tables:
+        raise ValueError(f"{path} holds no results of the plan {plan.name!r}")
+    tidy = pd.concat([table for table in tables if len(table)], ignore_index=True)
+    return add_goal(tidy, plan), pd.DataFrame(cases)
+
+
+def add_goal(tidy: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    """Add the score that the problem is about, and the gap that the constraint is about."""
+    goals = tidy["problem"].map({problem.name: problem.goal for problem in plan.problems})
+    added = {}
+    for part in ("validation", "test"):
+        for new, wanted in (("score", goals), ("gap", tidy["constraint"])):
+            names = (f"{part}_" + wanted).to_numpy()
+            places = tidy.columns.get_indexer(names)
+            values = tidy.to_numpy(dtype=object)[np.arange(len(tidy)), places]
+            added[f"{part}_{new}"] = values.astype(float)
+    return tidy.assign(**added, point=tidy["point"].astype(int))
+
+
+def write_note(path: Path, note: dict[str, Any]) -> None:
+    write_text(path, json.dumps(note, indent=1) + "\n")
