@@ -14,7 +14,7 @@ from arena.data import Folders, user_problems
 from arena.environments import Built, build, check, download_wheel, run_in
 from arena.facts import describe
 from arena.page import write_pages
-from arena.plan import Environment, Plan, read_plan
+from arena.plan import Environment, Plan, Timing, read_plan
 from arena.run import prepare_data, read_results, run, write_note
 from arena.timing import run_timing
 from fairproj.io.versions import versions
@@ -44,43 +44,69 @@ class Paths:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    plan = read_plan(HERE / "plans" / f"{options.plan}.toml")
-    if options.splits:
-        plan = replace(plan, splits=plan.splits[: options.splits])
-    page = options.page or (ROOT / "docs" / "arena.md")
-    paths = Paths(options.results, options.cache, page)
-    folders = Folders(paths.cache / "data", options.data)
-    if options.csv:
-        read_results(plan, paths.of(plan, ".jsonl"))[0].to_csv(options.csv, index=False)
-        return 0
     try:
-        if not options.page_only:
-            compete(plan, folders, paths, fresh=options.fresh, n_jobs=options.jobs)
-        write_pages(plan, paths.of(plan, ""), paths.page)
+        say(f"Written: {os.path.relpath(obey(options))}")
     except KeyboardInterrupt:
         say("Stopped. Everything that was finished is kept; run the same command to go on.")
         return 130
     except ValueError as error:
         say(str(error))
         return 1
-    say(f"Written: {os.path.relpath(paths.page)}")
     return 0
+
+
+def obey(options: Any) -> Path:
+    """Do what was asked for, and return the file that was written."""
+    plan = read_plan(find_plan(options.plan))
+    if options.splits:
+        plan = replace(plan, splits=plan.splits[: options.splits])
+    page: Path = options.page or default_page(plan)
+    results: Path = options.results or default_results(plan, options.cache)
+    paths = Paths(results, options.cache, page)
+    if options.csv:
+        read_results(plan, paths.of(plan, ".jsonl"))[0].to_csv(options.csv, index=False)
+        return Path(options.csv)
+    if not options.page_only:
+        folders = Folders(paths.cache / "data", options.data)
+        asked = replace(plan, timing=Timing()) if options.untimed else plan
+        compete(asked, folders, paths, fresh=options.fresh, n_jobs=options.jobs)
+    write_pages(plan, paths.of(plan, ""), paths.page)
+    return paths.page
+
+
+def default_page(plan: Plan) -> Path:
+    return ROOT / "docs" / "arena.md" if plan.name == "full" else Path(f"arena-{plan.name}.md")
+
+
+def default_results(plan: Plan, cache: Path) -> Path:
+    """Results of the full plan are part of the repository."""
+    return RESULTS if plan.name == "full" else cache / "results"
 
 
 def parse(arguments: list[str] | None) -> Any:
     parser = argparse.ArgumentParser(prog="arena", description=__doc__)
-    known = sorted(path.stem for path in (HERE / "plans").glob("*.toml"))
-    parser.add_argument("--plan", choices=known, default="full")
+    parser.add_argument("--plan", default="full", help="full, quick, or a file of yours (full)")
     parser.add_argument("--data", type=Path, default=Path("DATA"), help="files of yours (DATA)")
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time (2)")
     parser.add_argument("--splits", type=int, help="only the first splits of the plan")
     parser.add_argument("--fresh", action="store_true", help="discard the results of this plan")
+    parser.add_argument("--untimed", action="store_true", help="leave out the part for the clock")
     parser.add_argument("--page-only", action="store_true", help="write the page from kept results")
     parser.add_argument("--csv", type=Path, help="only write kept results as a tidy table")
-    parser.add_argument("--page", type=Path, help="where to write the page (docs/arena.md)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")
+    parser.add_argument("--page", type=Path, help="where to write the page")
+    parser.add_argument("--results", type=Path, help="where results are kept")
     parser.add_argument("--cache", type=Path, default=ROOT / ".arena", help="environments and data")
     return parser.parse_args(arguments)
+
+
+def find_plan(name: str) -> Path:
+    """The file of a plan that comes with the arena, or of the user."""
+    known = HERE / "plans" / f"{name}.toml"
+    if known.exists():
+        return known
+    if Path(name).suffix == ".toml" and Path(name).exists():
+        return Path(name)
+    raise ValueError(f"there is no plan {name!r}; use full, quick, or the path of a TOML file")
 
 
 def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: int) -> None:

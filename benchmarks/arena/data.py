@@ -207,10 +207,10 @@ def split_rows(groups: Any, y: Any, plan: Plan, split: int) -> dict[str, NDArray
     """Rows of each part, with the same share of every group and label in each."""
     cells = 2 * groups + y
     rows = np.arange(len(y))
-    rest, test = train_test_split(rows, test_size=plan.test, stratify=cells, random_state=split)
-    share = plan.validation / (1 - plan.test)
+    n_test, n_validation = (round(share * len(y)) for share in (plan.test, plan.validation))
+    rest, test = train_test_split(rows, test_size=n_test, stratify=cells, random_state=split)
     train, validation = train_test_split(
-        rest, test_size=share, stratify=cells[rest], random_state=split
+        rest, test_size=n_validation, stratify=cells[rest], random_state=split
     )
     return {"train": train[: plan.training_rows], "validation": validation, "test": test}
 

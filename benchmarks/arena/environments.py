@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -173,6 +174,10 @@ class Service:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with suppress(BrokenPipeError):
+                        pipe.close()
             self._process = None
 
 
@@ -198,7 +203,7 @@ _services: dict[Path, Service] = {}
 def ask(path: Path, request: dict[str, Any], limit: float) -> dict[str, Any]:
     """Ask the service of an environment, which this process keeps running."""
     if path not in _services:
-        log = path.parent / f"{path.name}-{os.getpid()}.log"
+        log = path.parents[1] / "logs" / f"{path.name}-{os.getpid()}.log"
         service = Service(python_of(path), log)
         _services[path] = service
         atexit.register(service.close)

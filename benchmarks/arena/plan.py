@@ -135,10 +135,14 @@ class Environment:
 
 @dataclass(frozen=True)
 class Timing:
-    """What is timed, one fit at a time."""
+    """What is timed, one fit at a time; all methods, unless some are named.
+
+    Fits that took longer than ``slow`` seconds are repeated ``slow_repeats`` times only.
+    """
 
     problems: tuple[str, ...] = ()
     constraints: tuple[str, ...] = CONSTRAINTS
+    methods: tuple[str, ...] = ()
     repeats: int = 3
     slow: float = 5.0
     slow_repeats: int = 1
@@ -212,16 +216,23 @@ class Plan:
 
 
 def read_plan(path: Path) -> Plan:
-    """A plan from its file, with the methods that it names, or all, from ``methods.toml``."""
+    """A plan from its file, with the methods that it names, or all, from ``methods.toml``.
+
+    ``grids`` of a plan replaces the grids of some methods.
+    """
     content = tomllib.loads(path.read_text("utf-8"))
     known = tomllib.loads((HERE / "methods.toml").read_text("utf-8"))
-    wanted = content.get("methods")
-    methods = [_method(entry) for entry in known["methods"]]
-    if wanted is not None:
-        unknown = set(wanted) - {method.name for method in methods}
-        if unknown:
-            raise ValueError(f"{path} names methods that methods.toml lacks: {sorted(unknown)}")
-        methods = [method for method in methods if method.name in wanted]
+    grids = content.get("grids", {})
+    names = [entry["name"] for entry in known["methods"]]
+    wanted = content.get("methods", names)
+    unknown = {*wanted, *grids} - set(names)
+    if unknown:
+        raise ValueError(f"{path} names methods that methods.toml lacks: {sorted(unknown)}")
+    methods = [
+        _method(entry | ({"grid": grids[entry["name"]]} if entry["name"] in grids else {}))
+        for entry in known["methods"]
+        if entry["name"] in wanted
+    ]
     used = {method.environment for method in methods}
     environments = [_tuples(Environment, entry) for entry in known["environments"]]
     return Plan(

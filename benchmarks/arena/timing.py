@@ -35,11 +35,16 @@ def timing_cases(plan: Plan, path: Path) -> list[Case]:
     for repeat in range(timing.repeats):
         for problem in timing.problems:
             for constraint in timing.constraints:
-                for method in plan.methods:
+                for method in _timed(plan):
                     place = (problem, method.name, constraint)
                     if repeat < timing.slow_repeats or place not in long:
                         cases += _case(plan, method, place, repeat)
     return cases
+
+
+def _timed(plan: Plan) -> list[Method]:
+    named = plan.timing.methods
+    return [each for each in plan.methods if not named or each.name in named]
 
 
 def _case(plan: Plan, method: Method, place: tuple[str, str, str], repeat: int) -> list[Case]:

@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from fairlearn.postprocessing import ThresholdOptimizer
-from fairlearn.reductions import GridSearch
 from sklearn.ensemble import AdaBoostClassifier
 
 from arena.peers.learner import balanced_weight, by_probability, trees
@@ -86,9 +84,14 @@ def exponentiated_gradient(task: Task) -> Fit:
 
 
 def grid_search(task: Task) -> Fit:
-    """Every model that the search trains is a point."""
-    moment = getattr(fairlearn("reductions"), _MOMENTS[task.constraint])()
-    search = GridSearch(trees(task), moment, grid_size=len(task.settings))
+    """Every model that the search trains is a point.
+
+    With the default limit of 2 most multipliers are too large for the data at hand.
+    """
+    reductions = fairlearn("reductions")
+    moment = getattr(reductions, _MOMENTS[task.constraint])()
+    size = len(task.settings)
+    search = reductions.GridSearch(trees(task), moment, grid_size=size, grid_limit=1.0)
     X, y, groups = task.train
     search.fit(X, y, sensitive_features=groups)
     return lambda setting: _one_of_the_search(search.predictors_[setting["model"]])
@@ -113,7 +116,7 @@ def threshold_optimizer(task: Task) -> Fit:
     def fit(setting: dict[str, Any]) -> Predict | None:
         if setting["tol"] and task.constraint == "equalized_odds":
             return None
-        optimizer = ThresholdOptimizer(
+        optimizer = fairlearn("postprocessing").ThresholdOptimizer(
             estimator=model,
             constraints=_BY_FAIRLEARN.get(task.constraint, task.constraint),
             objective=objective,
