@@ -57,8 +57,8 @@ bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the st
 	$(BIN)/python benchmarks/watched.py --fresh
 	$(BIN)/python benchmarks/selection.py --fresh
 
-arena: $(VENV)/.reproduce  ## every peer on the same splits, into docs/arena.md; DATA=folder adds data; resumes: an hour
-	$(BIN)/python benchmarks/arena --data "$(DATA)"
+arena: $(VENV)/.reproduce  ## every peer on the same splits, into docs/arena.md: an hour; DATA=folder, OPTIONS=--fresh
+	$(BIN)/python benchmarks/arena --data "$(DATA)" $(OPTIONS)
 
 arena-quick: $(VENV)/.reproduce  ## a small part of that, into arena-quick.md: a few minutes
 	$(BIN)/python benchmarks/arena --plan quick

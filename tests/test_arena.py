@@ -18,7 +18,7 @@ from arena import cli, data, environments, figures, losses, scores, summary, tab
 from arena.facts import true_frontiers
 from arena.frontier import Reference, choose, hypervolume, paired_difference, pareto
 from arena.plan import CONSTRAINTS, HERE, Environment, Method, Plan, Problem, read_plan
-from arena.run import read_results
+from arena.run import check_versions, discard, read_results
 from fairproj import metrics
 from fairproj.experiments._tables import markdown
 from kept import read_kept
@@ -464,7 +464,8 @@ def test_a_worker_answers_over_its_pipe(tmp_path):
         "output": str(tmp_path / "out.npz"),
     }
     service = environments.Service(Path(sys.executable), tmp_path / "worker.log")
-    assert service.ask(request, 60.0) == {"points": [{"setting": {}}]}
+    (point,) = service.ask(request, 60.0)["points"]
+    assert point["setting"] == {}
     assert "error" in service.ask(request | {"kind": "nothing"}, 60.0)
     service.close()
     with np.load(request["output"]) as kept:
@@ -581,9 +582,30 @@ def test_results_of_another_plan_are_not_mixed_in(run):
         read_results(other, folder / "cache" / "results" / "tiny.jsonl")
 
 
-def test_unknown_plans_are_refused(capsys):
+def test_unknown_plans_and_methods_are_refused(capsys):
     assert cli.main(["--plan", "nothing"]) == 1
     assert "use full, quick, or the path" in capsys.readouterr().err
+    assert cli.main(["--plan", "quick", "--again", "LightBGM"]) == 1
+    assert "has no method LightBGM" in capsys.readouterr().err
+
+
+def test_methods_can_be_run_again(run, tmp_path):
+    folder, plan, *_ = run
+    path = tmp_path / "tiny.jsonl"
+    path.write_text((folder / "cache" / "results" / "tiny.jsonl").read_text("utf-8"), "utf-8")
+    discard(path, ["FairBoost"])
+    left = {row["case"]["method"] for row in read_kept(path)}
+    assert left == {method.name for method in plan.methods} - {"FairBoost"}
+
+
+def test_results_of_other_versions_are_refused(run, tmp_path):
+    folder = run[0] / "cache" / "results"
+    note = json.loads((folder / "tiny.json").read_text("utf-8"))
+    check_versions(folder / "tiny.jsonl", folder / "tiny.json")
+    note["versions"]["lightgbm"] = "1.0"
+    (tmp_path / "tiny.json").write_text(json.dumps(note), "utf-8")
+    with pytest.raises(ValueError, match=r"lightgbm 1\.0, now"):
+        check_versions(folder / "tiny.jsonl", tmp_path / "tiny.json")
 
 
 # What a user writes

@@ -15,7 +15,7 @@ from arena.environments import Built, build, check, download_wheel, run_in
 from arena.facts import describe
 from arena.page import write_pages
 from arena.plan import Environment, Plan, Timing, read_plan
-from arena.run import prepare_data, read_results, run, write_note
+from arena.run import check_versions, discard, prepare_data, read_results, run, write_note
 from arena.timing import run_timing
 from fairproj.io.versions import versions
 
@@ -67,11 +67,20 @@ def obey(options: Any) -> Path:
         read_results(plan, paths.of(plan, ".jsonl"))[0].to_csv(options.csv, index=False)
         return Path(options.csv)
     if not options.page_only:
+        for ending in (".jsonl", "-time.jsonl"):
+            discard(paths.of(plan, ending), known_methods(plan, options.again))
         folders = Folders(paths.cache / "data", options.data)
         asked = replace(plan, timing=Timing()) if options.untimed else plan
         compete(asked, folders, paths, fresh=options.fresh, n_jobs=options.jobs)
     write_pages(plan, paths.of(plan, ""), paths.page)
     return paths.page
+
+
+def known_methods(plan: Plan, names: list[str]) -> list[str]:
+    unknown = set(names) - {method.name for method in plan.methods}
+    if unknown:
+        raise ValueError(f"the plan {plan.name!r} has no method {', '.join(sorted(unknown))}")
+    return names
 
 
 def default_page(plan: Plan) -> Path:
@@ -90,6 +99,9 @@ def parse(arguments: list[str] | None) -> Any:
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time (2)")
     parser.add_argument("--splits", type=int, help="only the first splits of the plan")
     parser.add_argument("--fresh", action="store_true", help="discard the results of this plan")
+    parser.add_argument(
+        "--again", nargs="+", default=[], metavar="METHOD", help="run these methods again"
+    )
     parser.add_argument("--untimed", action="store_true", help="leave out the part for the clock")
     parser.add_argument("--page-only", action="store_true", help="write the page from kept results")
     parser.add_argument("--csv", type=Path, help="only write kept results as a tidy table")
@@ -112,6 +124,8 @@ def find_plan(name: str) -> Path:
 def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: int) -> None:
     """Everything but the page."""
     paths.results.mkdir(parents=True, exist_ok=True)
+    if not fresh:
+        check_versions(paths.of(plan, ".jsonl"), paths.of(plan, ".json"))
     built = build_all(plan, paths.environments)
     fetch_data(plan, folders, paths)
     found = user_problems(folders.user) if folders.user.is_dir() else []

@@ -16,6 +16,7 @@ from fairproj.experiments._tables import markdown
 
 CLEAR = 0.005  # points of score, as a share, from which a difference at a target is listed
 LIMITS = {"LightGBM": 1.3, "FairGBM": 1.0}  # how many times their fit ours may take
+LEVEL = 0.05  # what counts as level
 FASTER = 30.0  # how many times faster than Exponentiated Gradient a fit must be
 
 
@@ -93,34 +94,42 @@ def target_losses(summary: pd.DataFrame, plan: Plan, titles: dict[str, str]) -> 
     return lines
 
 
-def time_claims(times: pd.DataFrame) -> list[str]:
+def time_claims(times: pd.DataFrame, tidy: pd.DataFrame) -> list[str]:
     """A sentence for each claim about time: what was measured, and whether it holds."""
     said = []
     for method, limit in LIMITS.items():
         ratios = time_ratios(times, OURS, method)
         if len(ratios):
             median = float(ratios.median())
-            verdict = "holds" if median <= limit + (0.05 if limit == 1 else 0) else "**fails**"
+            verdict = "holds" if median <= limit + LEVEL * (limit == 1) else "**fails**"
             said.append(
-                f"A fit takes {median:.2f} times as long as {method}'s (median of {len(ratios)} "
-                f"problems and constraints; from {ratios.min():.2f} to {ratios.max():.2f}); at "
-                f"most {limit:g} was wanted: {verdict}."
+                f"A fit takes {median:.2f} times as long as {method}'s, timed one at a time "
+                f"({_range(ratios, 2)}); at most {limit:g} was wanted: {verdict}."
             )
-    ratios = time_ratios(times, "Exponentiated Gradient", OURS)
-    if len(ratios):
-        median = float(ratios.median())
+    gradient = "Exponentiated Gradient"
+    clocked = time_ratios(times, gradient, OURS)
+    all_fits = time_ratios(tidy, gradient, OURS, turn="split", values="seconds")
+    if len(all_fits):
+        median = float(all_fits.median())
         verdict = "holds" if median >= FASTER else "**fails**"
+        alone = f" Timed one at a time: {clocked.median():.0f} times." if len(clocked) else ""
         said.append(
-            f"Exponentiated Gradient takes {median:.0f} times as long as FairBoost (from "
-            f"{ratios.min():.0f} to {ratios.max():.0f}); at least {FASTER:.0f} was wanted: "
-            f"{verdict}."
+            f"Exponentiated Gradient takes {median:.0f} times as long as FairBoost, over all fits "
+            f"of the comparison ({_range(all_fits, 0)}); at least {FASTER:.0f} was wanted: "
+            f"{verdict}.{alone}"
         )
     return said
 
 
-def other_losses(summary: pd.DataFrame, times: pd.DataFrame, plan: Plan) -> list[str]:
-    """Other respects in which another method is ahead of ours."""
-    said = [sentence for sentence in time_claims(times) if "fails" in sentence]
+def _range(ratios: pd.Series, digits: int) -> str:
+    """How many places a median is of, and from where to where they range."""
+    ends = f"{ratios.min():.{digits}f} to {ratios.max():.{digits}f}"
+    return f"median of {len(ratios)} problems and constraints, {ends}"
+
+
+def other_losses(summary: pd.DataFrame, claims: list[str], plan: Plan) -> list[str]:
+    """Other respects in which another method is ahead of ours, claims about time first."""
+    said = [sentence for sentence in claims if "fails" in sentence]
     ours = summary[summary["method"] == OURS].set_index([*CELL, "split"])
     plain = summary[summary["method"] == PLAIN].set_index([*CELL, "split"])
     target = plan.targets[len(plan.targets) // 2]

@@ -11,14 +11,13 @@ import pandas as pd
 
 from arena import figures, losses, tables
 from arena.plan import CONSTRAINTS, Plan, Problem
-from arena.run import read_results
+from arena.run import SHOWN, read_results
 from arena.summary import frontier_distance, references, summarise
 from arena.timing import read_timing
 from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
 
 HERE = Path(__file__).parent
-SHOWN = ("fairproj", "lightgbm", "fairlearn", "scikit-learn", "numpy", "pandas", "python")
 MANY = 10  # splits, from which on intervals mean something
 
 
@@ -61,6 +60,7 @@ class Content:
         self.titles = {problem.name: problem.title for problem in plan.problems}
         self.built = {each["name"]: each for each in note["environments"]}
         self.comparisons = losses.all_comparisons(self.summary, plan)
+        self.time_claims = losses.time_claims(times, tidy)
 
     def page(self, images: Path) -> str:
         text = (HERE / "page.md").read_text("utf-8")
@@ -103,7 +103,7 @@ class Content:
         middle = plan.targets[len(plan.targets) // 2]
         return {
             "first": losses.first_words(self.comparisons, self.titles),
-            "time_claims": _bullets(losses.time_claims(self.times)),
+            "time_claims": _bullets(self.time_claims),
             "ranks": markdown(tables.rank_table(summary, plan)),
             "against": markdown(tables.against_table(summary, plan)),
             "at_targets": markdown(tables.target_table(summary, plan)),
@@ -141,7 +141,7 @@ class Content:
             "a point, interval included, while its gap on test rows is not larger:\n\n"
             + _table(at_targets, "None.")
         )
-        others = losses.other_losses(summary, self.times, plan)
+        others = losses.other_losses(summary, self.time_claims, plan)
         parts.append("Elsewhere:\n\n" + (_bullets(others) or "Nothing was found.\n"))
         why = HERE / "why.md"
         if why.exists() and plan.name == "full":

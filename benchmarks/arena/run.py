@@ -16,9 +16,12 @@ from arena import environments, scores, worker
 from arena.data import DataMissingError, Files, Folders, make_files
 from arena.plan import Method, Plan
 from fairproj.io.atomic import write_text
+from fairproj.io.versions import versions
 from kept import Case, read_kept, run_cases
 
 DIGITS = 5
+# Packages whose versions are shown, and are the same for all results of a run.
+SHOWN = ("fairproj", "lightgbm", "fairlearn", "scikit-learn", "numpy", "pandas", "python")
 
 
 def prepare_data(plan: Plan, folders: Folders) -> dict[str, str]:
@@ -92,7 +95,7 @@ def _tabulate(points: Any, kept: Any, parts: Any, method: Method, weight: Any) -
         if "error" in point:
             errors.append(point["error"])
             continue
-        row = {"point": method.grid.index(point["setting"])}
+        row = {"point": method.grid.index(point["setting"]), "seconds": point["seconds"]}
         for part, weights in (("validation", None), ("test", weight)):
             measured = scores.measure(parts[part], kept[f"{part}_chance_{at}"], weights)
             row |= {f"{part}_{name}": value for name, value in measured.items()}
@@ -159,6 +162,28 @@ def add_goal(tidy: pd.DataFrame, plan: Plan) -> pd.DataFrame:
             values = tidy.to_numpy(dtype=object)[np.arange(len(tidy)), places]
             added[f"{part}_{new}"] = values.astype(float)
     return tidy.assign(**added, point=tidy["point"].astype(int))
+
+
+def discard(path: Path, methods: list[str]) -> None:
+    """Forget the cases of some methods, so that they are run again."""
+    kept = [row for row in read_kept(path) if row["case"]["method"] not in methods]
+    if path.exists():
+        write_text(path, "".join(json.dumps(row) + "\n" for row in kept))
+
+
+def check_versions(path: Path, note: Path) -> None:
+    """Refuse to add to results that were made with other versions."""
+    if not (read_kept(path) and note.exists()):
+        return
+    before, now = json.loads(note.read_text("utf-8"))["versions"], versions()
+    other = [
+        f"{name} {before[name]}, now {now[name]}" for name in SHOWN if before[name] != now[name]
+    ]
+    if other:
+        raise ValueError(
+            f"{path} holds results made with other versions ({'; '.join(other)}); use --fresh to "
+            "start again, or --results to keep others elsewhere"
+        )
 
 
 def write_note(path: Path, note: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ COLUMNS = (
     *(f"test_{name}" for name in MEASURED),
     "auc",
     "calibration_error",
+    "seconds",
 )
 
 

@@ -122,14 +122,16 @@ def _key(case: Case) -> str:
     return json.dumps(case, sort_keys=True)
 
 
-def time_ratios(times: pd.DataFrame, over: str, under: str) -> pd.Series:
-    """Seconds of one method divided by those of another, within repeats; the median of each place.
+def time_ratios(
+    times: pd.DataFrame, over: str, under: str, turn: str = "repeat", values: str = "fit_seconds"
+) -> pd.Series:
+    """Seconds of one method divided by those of another, within turns; the median of each place.
 
     The index is problem and constraint.
     """
-    wide = times.pivot_table(
-        index=["problem", "constraint", "repeat"], columns="method", values="fit_seconds"
-    )
+    if values not in times:
+        return pd.Series(dtype=float)
+    wide = times.pivot_table(index=["problem", "constraint", turn], columns="method", values=values)
     if over not in wide or under not in wide:
         return pd.Series(dtype=float)
     ratios = (wide[over] / wide[under]).dropna()

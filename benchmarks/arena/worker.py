@@ -126,7 +126,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 def predict_all(
     method: Method, task: Task, parts: dict[str, Rows]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The points, some with errors, and the arrays of their predictions."""
+    """The points, with the seconds of each fit or an error, and the arrays of their predictions."""
     points: list[dict[str, Any]] = []
     kept: dict[str, Any] = {}
     try:
@@ -134,8 +134,10 @@ def predict_all(
     except Exception as error:
         return [{"setting": each, "error": _sentence(error)} for each in task.settings], kept
     for setting in task.settings:
+        start = time.perf_counter()
         try:
             predict = fit(setting)
+            seconds = time.perf_counter() - start
             if predict is None:
                 continue
             predictions = {part: predict(parts[part]) for part in PARTS[1:]}
@@ -143,7 +145,7 @@ def predict_all(
             points.append({"setting": setting, "error": _sentence(error)})
             continue
         at = len(points)
-        points.append({"setting": setting})
+        points.append({"setting": setting, "seconds": seconds})
         for part, (chance, score) in predictions.items():
             kept[f"{part}_chance_{at}"] = np.asarray(chance, dtype=np.float32)
             if score is not None:
