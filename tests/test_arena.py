@@ -144,8 +144,11 @@ def test_the_paired_bootstrap_covers_the_difference():
 
 
 def test_a_relative_difference_is_a_share_of_the_other():
-    found = paired_difference([0.9, 1.1], [1.8, 2.2], relative=True)
+    found = paired_difference([0.9, 1.1, 1.0], [1.8, 2.2, 2.0], relative=True)
     assert found == pytest.approx((-0.5, -0.5, -0.5))
+    few = paired_difference([0.9, 1.1], [1.8, 2.2], relative=True)
+    assert few.value == pytest.approx(-0.5)
+    assert np.isnan(few.low)
     assert np.isnan(paired_difference([1.0, np.nan], [np.nan, 1.0]).value)
 
 
@@ -658,7 +661,7 @@ def test_losses_are_found():
     assert "It fails here" in said
     assert "| Problem P | equalized odds | peer | -16." in said
     listed = markdown(losses.target_losses(table, plan, {"p": "Problem P"}))
-    assert "| Problem P | equalized odds | 0.05 | peer | +2.0" in listed
+    assert "| Problem P | equalized odds | peer | 0.05 | +2.0" in listed
 
 
 def test_numbers_have_signs_unless_they_are_zero():

@@ -27,6 +27,14 @@ _STYLES: dict[str, dict[str, Any]] = {
     PLAIN: {"color": "#000000", "linestyle": "--", "linewidth": 0.9},
     "Relaxed Threshold Optimizer": {"color": "#999999", "linestyle": "-."},
 }
+_PEERS = (
+    "FairBoost, exponential",
+    "Exponentiated Gradient",
+    "Grid Search",
+    "FairGBM",
+    "OxonFair, inferred groups",
+)
+WIDEST = 0.4  # relative difference that is drawn
 _WORDS = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy"}
 
 
@@ -95,8 +103,12 @@ def _legend(figure: Any, axes: Any) -> None:
 
 
 def differences(comparisons: list[Comparison], titles: dict[str, str]) -> Any:
-    """Our hypervolume less another's, as a share of it, with intervals: one row for each cell."""
+    """Our hypervolume less a peer's, as a share of it, with intervals: one row for each cell.
+
+    Methods that train without a constraint are left to the tables.
+    """
     mpl = matplotlib()
+    comparisons = [each for each in comparisons if each.method in _PEERS]
     cells = list(dict.fromkeys((each.problem, each.constraint) for each in comparisons))
     methods = list(dict.fromkeys(each.method for each in comparisons))
     place = {cell: len(cells) - at for at, cell in enumerate(cells)}
@@ -104,11 +116,10 @@ def differences(comparisons: list[Comparison], titles: dict[str, str]) -> Any:
         figure = mpl.figure.Figure(figsize=(8, 0.28 * len(cells) + 1.6), layout="constrained")
         ax = figure.subplots()
         for at, method in enumerate(methods):
-            style = _STYLES.get(method, {"color": "#999999"})
             shift = 0.6 * (at / max(1, len(methods) - 1) - 0.5)
             own = [each for each in comparisons if each.method == method]
             ys = [place[each.problem, each.constraint] - shift for each in own]
-            values = 100 * np.clip([each.relative for each in own], -0.5, 0.5)
+            values = 100 * np.clip([each.relative for each in own], -WIDEST, WIDEST)
             spread = np.abs(values[:, 1:] - values[:, :1]).T
             ax.errorbar(
                 values[:, 0],
@@ -117,17 +128,20 @@ def differences(comparisons: list[Comparison], titles: dict[str, str]) -> Any:
                 fmt="osD^vP*X<>"[at % 10],
                 markersize=3.5,
                 linewidth=0.7,
-                color=style["color"],
+                color=_STYLES[method]["color"],
                 label=method,
             )
         ax.axvline(0, color="0.3", linewidth=0.8)
         ax.axvline(-2, color="0.3", linewidth=0.8, linestyle=":")
-        ax.set_xlim(-50, 50)
+        ax.set_xlim(-105 * WIDEST, 105 * WIDEST)
         ax.set_yticks(
             [place[cell] for cell in cells],
             [f"{titles[problem]}: {constraint.replace('_', ' ')}" for problem, constraint in cells],
         )
-        ax.set_xlabel("FairBoost's hypervolume less the other's, % of the other's")
+        ax.set_xlabel(
+            "FairBoost's hypervolume less the other's, % of the other's "
+            f"(beyond {100 * WIDEST:.0f} drawn there)"
+        )
         ax.grid(alpha=0.3, axis="x")
         figure.legend(loc="outside upper center", ncols=4, frameon=False)
     return figure

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 DRAWS = 2000
+FEWEST = 3  # splits, below which an interval has no ends
 
 
 class Reference(NamedTuple):
@@ -74,18 +75,20 @@ def paired_difference(ours: Any, theirs: Any, *, relative: bool = False, seed: i
     """The mean of ours - theirs over splits, with a percentile bootstrap that resamples splits.
 
     ``relative`` divides by the mean of theirs, in every draw. Splits that lack one of the two are
-    left out.
+    left out. With fewer than three splits the ends are NaN.
     """
     ours, theirs = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     both = ~(np.isnan(ours) | np.isnan(theirs))
     ours, theirs = ours[both], theirs[both]
     if not len(ours):
         return Interval(np.nan, np.nan, np.nan)
+    value = float(_difference(ours, theirs, relative=relative))
     drawn = np.random.default_rng(seed).integers(len(ours), size=(DRAWS, len(ours)))
-    means = np.array([_difference(ours, theirs, relative=relative)])
     draws = _difference(ours[drawn], theirs[drawn], relative=relative)
-    low, high = np.nanquantile(draws, [0.025, 0.975]) if np.isfinite(draws).any() else (np.nan,) * 2
-    return Interval(float(means[0]), float(low), float(high))
+    if len(ours) < FEWEST or not np.isfinite(draws).any():
+        return Interval(value, np.nan, np.nan)
+    low, high = np.nanquantile(draws, [0.025, 0.975])
+    return Interval(value, float(low), float(high))
 
 
 def _difference(ours: Array, theirs: Array, *, relative: bool) -> Any:

@@ -14,6 +14,7 @@ from arena.plan import CONSTRAINTS, Plan, Problem
 from arena.run import SHOWN, read_results
 from arena.summary import frontier_distance, references, summarise
 from arena.timing import read_timing
+from fairproj.data.checks import counted
 from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
 
@@ -71,20 +72,20 @@ class Content:
         plan, versions = self.plan, self.note["versions"]
         splits = self.summary["split"].nunique()
         caution = (
-            f"**Only {splits} splits: intervals and verdicts mean little.**\n\n"
+            f"**Only {counted(splits, 'split')}: intervals and verdicts mean little.**\n\n"
             if splits < MANY
             else ""
         )
-        hours = self.cases["seconds"].sum() / 60
+        minutes = self.cases["seconds"].sum() / 60
         return {
             "title": plan.title,
             "command": "make arena" if plan.name == "full" else f"make arena-{plan.name}",
             "caution": caution,
-            "splits": str(splits),
+            "splits": counted(splits, "split"),
             "problems": str(self.summary["problem"].nunique()),
             "methods": str(self.summary["method"].nunique()),
             "points": f"{len(self.tidy):,}",
-            "minutes": f"{hours:.0f}",
+            "minutes": f"{minutes:.0f}",
             "rows": f"{plan.training_rows:,}",
             "test": f"{plan.test:.0%}",
             "validation": f"{plan.validation:.0%}",
@@ -122,6 +123,7 @@ class Content:
             for name, known in self.note["problems"].items()
             if "frontiers" in known
         }
+        true = {name: known for name, known in true.items() if name in set(self.summary["problem"])}
         if not true:
             return "No population is among the problems of this plan.\n"
         far = frontier_distance(self.summary, self.plan, true)
@@ -204,9 +206,10 @@ class Content:
         return _table(lines, "Every fit gave a model.")
 
     def details(self, name: str) -> str:
+        splits = counted(self.summary["split"].nunique(), "split")
         parts = [
-            f"# {self.plan.title}: every problem and constraint\n\nMeans over "
-            f"{self.summary['split'].nunique()} splits; hypervolumes in points of score. See "
+            f"# {self.plan.title}: every problem and constraint\n\nMeans over {splits}; hypervolumes "
+            f"in points of score. See "
             f"[{self.plan.title.lower()}]({name}.md) for what the columns mean.\n"
         ]
         for problem in self.plan.problems:

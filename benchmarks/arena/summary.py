@@ -95,7 +95,9 @@ class Comparison:
 
 def compare(summary: pd.DataFrame, method: str, ours: str = OURS) -> list[Comparison]:
     """Our method beside another, on every problem and constraint that both have."""
-    wide = summary.pivot_table(index=[*CELL, "split"], columns="method", values="hypervolume")
+    wide = summary.pivot_table(
+        index=[*CELL, "split"], columns="method", values="hypervolume", sort=False
+    )
     if ours not in wide or method not in wide:
         return []
     both = wide[[ours, method]].dropna()

@@ -43,6 +43,8 @@ def interval(value: Interval, scale: float = 1.0, digits: int = 1) -> str:
     """An estimate with its interval in brackets."""
     if np.isnan(value.value):
         return "-"
+    if np.isnan(value.low):
+        return signed(scale * value.value, digits)
     low, high = (signed(scale * end, digits) for end in value[1:])
     return f"{signed(scale * value.value, digits)} [{low}, {high}]"
 
@@ -72,7 +74,15 @@ def _bold(name: str) -> str:
 def against_table(summary: pd.DataFrame, plan: Plan) -> Lines:
     """FairBoost's hypervolume beside each method's: how often it is shown to be as large."""
     lines = [
-        ["method", "groups at predict", "cells", "holds", "open", "fails", "median difference, %"]
+        [
+            "method",
+            "groups at predict",
+            "combinations",
+            "holds",
+            "open",
+            "fails",
+            "median difference, %",
+        ]
     ]
     for method in plan.methods:
         found = compare(summary, method.name)
@@ -87,23 +97,21 @@ def against_table(summary: pd.DataFrame, plan: Plan) -> Lines:
 
 
 def target_table(summary: pd.DataFrame, plan: Plan) -> Lines:
-    """Score at each target less FairBoost's, and the share of targets met, on the same cells."""
+    """Score at each target less FairBoost's, mean gaps of both, and the share of targets met."""
     targets = [f"{target:g}" for target in plan.targets]
-    head = ["method", *(f"score at {target}, points" for target in targets)]
-    lines = [[*head, "targets met on test", "FairBoost on the same", "mean excess", "ours"]]
+    head = ["method", *(f"at {target}: points; gap, ours" for target in targets)]
+    lines = [[*head, "targets met", "ours", "mean excess", "ours"]]
     for method in plan.methods:
         if method.name not in set(summary["method"]):
             continue
         own = _same_cells(summary, method.name)
+        both = [own[own["method"] == name] for name in (method.name, OURS)]
         line = [_bold(method.name)]
         for target in targets:
-            column = f"score@{target}"
-            line.append(
-                "0"
-                if method.name == OURS
-                else interval(difference_at(summary, method.name, column), 100, 2)
-            )
-        both = [own[own["method"] == name] for name in (method.name, OURS)]
+            gaps = ", ".join(number(rows[f"gap@{target}"].mean()) for rows in both)
+            difference = difference_at(summary, method.name, f"score@{target}")
+            points = "0" if method.name == OURS else interval(difference, 100, 2)
+            line.append(f"{points}; {gaps}")
         line += [number(_met(rows, targets), 2) for rows in both]
         line += [number(_excess(rows, targets), 3) for rows in both]
         lines.append(line)
@@ -170,7 +178,9 @@ def ranking_table(summary: pd.DataFrame, plan: Plan, target: float) -> Lines:
     """Area under the ROC curve and calibration of the point chosen at a target, and LightGBM's."""
     auc, calibration = f"auc@{target:g}", f"calibration@{target:g}"
     plain = summary[summary["method"] == PLAIN].set_index([*CELL, "split"])
-    lines = [["method", "AUC", "less than LightGBM's", "calibration error", "LightGBM's", "cells"]]
+    lines = [
+        ["method", "AUC", "less than LightGBM's", "calibration error", "LightGBM's", "combinations"]
+    ]
     for method in plan.methods:
         own = summary[summary["method"] == method.name].set_index([*CELL, "split"])
         if not len(own):
