@@ -35,11 +35,12 @@ test = 0.3
 validation = 0.2
 training_rows = 400
 targets = [0.05, 0.2]
-methods = ["LightGBM", "FairBoost", "Threshold Optimizer"]
+methods = ["LightGBM", "FairBoost", "FairBoost, exponential", "Threshold Optimizer"]
 learner = {n_estimators = 10}
 
 [grids]
 FairBoost = {max_gap = [0.05, 0.2], n_estimators = [10]}
+"FairBoost, exponential" = {max_gap = [0.1], n_estimators = [10], loss = ["exponential"]}
 "Threshold Optimizer" = {tol = [0.0, 0.1]}
 
 [[problems]]
@@ -279,7 +280,7 @@ def test_a_case_changes_with_what_it_depends_on(tmp_path):
 def test_splits_come_first_so_that_a_stopped_run_has_all_methods(tmp_path):
     cases = list(tiny(tmp_path).cases())
     assert [case["split"] for case in cases] == sorted(case["split"] for case in cases)
-    assert len({case["method"] for case in cases if case["split"] == 7}) == 3
+    assert len({case["method"] for case in cases if case["split"] == 7}) == 4
 
 
 def test_an_unknown_method_is_refused(tmp_path):
@@ -526,6 +527,7 @@ def test_the_tidy_table_has_a_row_for_each_point(run, tmp_path):
     # Three cells and two splits; equalized odds has one threshold only.
     assert counts.to_dict() == {
         "FairBoost": 12,
+        "FairBoost, exponential": 6,
         "LightGBM": 6,
         "Threshold Optimizer": 10,
     }

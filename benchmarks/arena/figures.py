@@ -27,7 +27,8 @@ _STYLES: dict[str, dict[str, Any]] = {
     PLAIN: {"color": "#000000", "linestyle": "--", "linewidth": 0.9},
     "Relaxed Threshold Optimizer": {"color": "#999999", "linestyle": "-."},
 }
-_PEERS = (
+# Those that train with a constraint; the tables have the others too.
+PEERS = (
     "FairBoost, exponential",
     "Exponentiated Gradient",
     "Grid Search",
@@ -103,12 +104,8 @@ def _legend(figure: Any, axes: Any) -> None:
 
 
 def differences(comparisons: list[Comparison], titles: dict[str, str]) -> Any:
-    """Our hypervolume less a peer's, as a share of it, with intervals: one row for each cell.
-
-    Methods that train without a constraint are left to the tables.
-    """
+    """Our hypervolume less that of `PEERS`, as a share of it: one row for each cell."""
     mpl = matplotlib()
-    comparisons = [each for each in comparisons if each.method in _PEERS]
     cells = list(dict.fromkeys((each.problem, each.constraint) for each in comparisons))
     methods = list(dict.fromkeys(each.method for each in comparisons))
     place = {cell: len(cells) - at for at, cell in enumerate(cells)}

@@ -93,7 +93,7 @@ def _ahead(cell: pd.DataFrame, method: str, target: float) -> list[str]:
     own, ours = (
         cell[cell["method"] == name].set_index("split")[columns] for name in (method, OURS)
     )
-    both = own.join(ours, how="inner", rsuffix="_ours").dropna()
+    both = own.join(ours.add_suffix("_ours"), how="inner").dropna()
     ahead = paired_difference(both[columns[0]], both[f"{columns[0]}_ours"])
     gaps = both[columns[1]].mean(), both[f"{columns[1]}_ours"].mean()
     if not (ahead.low > CLEAR and gaps[0] <= gaps[1]):

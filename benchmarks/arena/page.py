@@ -76,7 +76,7 @@ class Content:
             if splits < MANY
             else ""
         )
-        minutes = self.cases["seconds"].sum() / 60
+        minutes = self.cases["cpu_seconds"].sum() / 60
         return {
             "title": plan.title,
             "command": "make arena" if plan.name == "full" else f"make arena-{plan.name}",
@@ -161,8 +161,9 @@ class Content:
                 words = tables.words(constraint)
                 shown[words] = f"![Score within a limit on the gap, {words}]({path})\n"
         picture = ""
-        if self.comparisons:
-            figure = figures.differences(self.comparisons, self.titles)
+        drawn = [each for each in self.comparisons if each.method in figures.PEERS]
+        if drawn:
+            figure = figures.differences(drawn, self.titles)
             path = figures.save_png(images, "hypervolume", figure)
             picture = f"![FairBoost's hypervolume less each other method's]({path})\n"
         clock = ""
@@ -208,8 +209,8 @@ class Content:
     def details(self, name: str) -> str:
         splits = counted(self.summary["split"].nunique(), "split")
         parts = [
-            f"# {self.plan.title}: every problem and constraint\n\nMeans over {splits}; hypervolumes "
-            f"in points of score. See "
+            f"# {self.plan.title}: every problem and constraint\n\nMeans over {splits}; "
+            f"hypervolumes in points of score. See "
             f"[{self.plan.title.lower()}]({name}.md) for what the columns mean.\n"
         ]
         for problem in self.plan.problems:

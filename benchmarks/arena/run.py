@@ -58,7 +58,8 @@ def measure_case(case: Case, *, plan: Plan, folders: Folders, built: Path) -> Ca
             return {"columns": scores.COLUMNS, "rows": [], "errors": [reply["error"]]}
         with np.load(output) as arrays:
             kept = dict(arrays)
-    return _tabulate(reply["points"], kept, parts, method, test_weight(files))
+    table = _tabulate(reply["points"], kept, parts, method, test_weight(files))
+    return table | {"cpu_seconds": reply["cpu_seconds"]}
 
 
 def make_request(case: Case, plan: Plan, files: Files) -> dict[str, Any]:
@@ -128,26 +129,30 @@ def _place(case: Case) -> tuple[str, ...]:
 
 
 def read_results(plan: Plan, path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tidy table, one row for each point; and one row for each case, with its errors.
+    """The tidy table, one row for each point; and one row for each case, with errors and time.
 
     Rows of a method that knows no constraint are repeated for every constraint of the problem.
     """
     wanted = {json.dumps(case, sort_keys=True) for case in plan.cases()}
-    tables, cases = [], []
+    points, cases = [], []
     for row in read_kept(path):
         case, result = row["case"], row["result"]
         if json.dumps(case, sort_keys=True) not in wanted:
             continue
+        named = {name: case[name] for name in ("problem", "split", "method")}
+        spent = result.get("cpu_seconds", np.nan)
+        cases.append({**named, "errors": result["errors"], "cpu_seconds": spent})
         asked = plan.problem(case["problem"]).constraints
         for constraint in [case["constraint"]] if case["constraint"] else asked:
-            named = {name: case[name] for name in ("problem", "split", "method")}
-            named["constraint"] = constraint
-            table = pd.DataFrame(result["rows"], columns=list(result["columns"]), dtype=float)
-            tables.append(table.assign(**named))
-            cases.append({**named, "seconds": result["seconds"], "errors": result["errors"]})
-    if not tables:
+            for values in result["rows"]:
+                measured = dict(zip(result["columns"], values, strict=True))
+                points.append({**named, "constraint": constraint, **measured})
+    if not points:
         raise ValueError(f"{path} holds no results of the plan {plan.name!r}")
-    tidy = pd.concat([table for table in tables if len(table)], ignore_index=True)
+    order = {problem.name: at for at, problem in enumerate(plan.problems)}
+    tidy = pd.DataFrame(points).sort_values(
+        "problem", key=lambda names: names.map(order), kind="stable", ignore_index=True
+    )
     return add_goal(tidy, plan), pd.DataFrame(cases)
 
 
@@ -157,10 +162,10 @@ def add_goal(tidy: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     added = {}
     for part in ("validation", "test"):
         for new, wanted in (("score", goals), ("gap", tidy["constraint"])):
-            names = (f"{part}_" + wanted).to_numpy()
-            places = tidy.columns.get_indexer(names)
-            values = tidy.to_numpy(dtype=object)[np.arange(len(tidy)), places]
-            added[f"{part}_{new}"] = values.astype(float)
+            columns = [f"{part}_{name}" for name in scores.MEASURED]
+            places = pd.Index(columns).get_indexer(f"{part}_" + wanted)
+            values = tidy[columns].to_numpy(dtype=float)
+            added[f"{part}_{new}"] = values[np.arange(len(tidy)), places]
     return tidy.assign(**added, point=tidy["point"].astype(int))
 
 

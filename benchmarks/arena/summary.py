@@ -38,30 +38,40 @@ def summarise(tidy: pd.DataFrame, plan: Plan, constants: dict[str, float]) -> pd
     hypervolume, and one is chosen for each target.
     """
     known = references(tidy, constants)
+    columns = {name: tidy[name].to_numpy(dtype=float) for name in _READ}
+    key = [*CELL, "split", "method"]
     rows = []
-    for key, points in tidy.groupby([*CELL, "split", "method"], sort=False):
-        problem, constraint, split, method = key
-        named = {"problem": problem, "constraint": constraint, "split": split, "method": method}
-        rows.append(named | _read(points, known[problem, constraint], plan.targets))
+    for place, at in tidy.groupby(key, sort=False).indices.items():
+        points = {name: values[at] for name, values in columns.items()}
+        read = _read(points, known[place[:2]], plan.targets)
+        rows.append(dict(zip(key, place, strict=True)) | read)
     return pd.DataFrame(rows)
 
 
-def _read(points: pd.DataFrame, reference: Reference, targets: Any) -> dict[str, float]:
-    columns = (points["validation_gap"], points["validation_score"])
-    kept = points[pareto(*columns)]
-    read: dict[str, float] = {
-        "hypervolume": hypervolume(kept["test_gap"], kept["test_score"], reference)
-    }
+_READ = (
+    "validation_gap",
+    "validation_score",
+    "test_gap",
+    "test_score",
+    "auc",
+    "calibration_error",
+)
+
+
+def _read(points: dict[str, Any], reference: Reference, targets: Any) -> dict[str, float]:
+    chosen_by = (points["validation_gap"], points["validation_score"])
+    kept = pareto(*chosen_by)
+    gap, score = points["test_gap"], points["test_score"]
+    read = {"hypervolume": hypervolume(gap[kept], score[kept], reference)}
     for target in targets:
-        at = choose(*columns, target)
+        at = choose(*chosen_by, target)
         if at is not None:
-            chosen = points.iloc[at]
             read |= {
-                f"score@{target:g}": chosen["test_score"],
-                f"gap@{target:g}": chosen["test_gap"],
-                f"met@{target:g}": float(chosen["test_gap"] <= target),
-                f"auc@{target:g}": chosen["auc"],
-                f"calibration@{target:g}": chosen["calibration_error"],
+                f"score@{target:g}": score[at],
+                f"gap@{target:g}": gap[at],
+                f"met@{target:g}": float(gap[at] <= target),
+                f"auc@{target:g}": points["auc"][at],
+                f"calibration@{target:g}": points["calibration_error"][at],
             }
     return read
 
