@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -150,19 +151,21 @@ def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: 
 
 
 def build_all(plan: Plan, folder: Path) -> list[Built]:
-    """Build every environment of a plan, and say which cannot be built."""
+    """Build every environment of a plan, two at a time, and say which cannot be built."""
     folder.mkdir(parents=True, exist_ok=True)
-    all_built = []
-    for environment in plan.environments:
-        say(f"Environment {environment.name}: {', '.join(environment.packages)}")
-        built = build(environment, folder)
-        if built.ok:
-            reason = check(environment.name, folder / environment.name)
-            built = replace(built, ok=not reason, reason=reason)
-        if not built.ok:
-            say(f"  cannot be used, and its methods are left out: {built.reason}")
-        all_built.append(built)
-    return all_built
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda environment: _build(environment, folder), plan.environments))
+
+
+def _build(environment: Environment, folder: Path) -> Built:
+    say(f"Environment {environment.name}: {', '.join(environment.packages)}")
+    built = build(environment, folder)
+    if built.ok:
+        reason = check(environment.name, folder / environment.name)
+        built = replace(built, ok=not reason, reason=reason)
+    if not built.ok:
+        say(f"{environment.name} cannot be used, and its methods are left out: {built.reason}")
+    return built
 
 
 def fetch_data(plan: Plan, folders: Folders, paths: Paths) -> None:

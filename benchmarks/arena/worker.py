@@ -208,8 +208,9 @@ def load_arrays(path: str) -> Rows:
         return Rows(file["X"], file["y"], file["groups"])
 
 
+@lru_cache(maxsize=1)
 def load_parts(arrays: str, rows: str) -> dict[str, Rows]:
-    """Training, validation and test rows."""
+    """Training, validation and test rows; the next case is often of the same split."""
     whole = load_arrays(arrays)
     with np.load(rows) as file:
         return {part: whole.take(file[part]) for part in PARTS}
