@@ -37,10 +37,10 @@ def relaxed_threshold_optimizer(task: Task) -> Callable[[dict[str, Any]], Predic
         optimizer.fit(held.X, held.y, group=held.groups)
 
         def predict(rows: Rows) -> Prediction:
-            chance = np.zeros(len(rows.y))
+            scores, chance = score(rows.X), np.zeros(len(rows.y))
             for group, classifier in optimizer._realized_classifier.group_to_clf.items():
                 members = rows.groups == group
-                chance[members] = expected(classifier, rows.X[members])
+                chance[members] = expected(classifier, scores[members])
             return Prediction(chance, chance)
 
         return predict
@@ -48,11 +48,11 @@ def relaxed_threshold_optimizer(task: Task) -> Callable[[dict[str, Any]], Predic
     return fit
 
 
-def expected(classifier: Any, X: Any) -> Any:
-    """The chance of a positive prediction, in place of one draw."""
+def expected(classifier: Any, scores: Any) -> Any:
+    """The chance of a positive prediction for rows with these scores, in place of one draw."""
     if isinstance(classifier, BinaryClassifierAtROCDiagonal):
-        return np.full(len(X), classifier.target_fpr)
+        return np.full(len(scores), classifier.target_fpr)
     if isinstance(classifier, RandomizedClassifier):
         parts = zip(classifier.classifiers, classifier.probabilities, strict=True)
-        return sum(chance * expected(part, X) for part, chance in parts)
-    return classifier(X)
+        return sum(chance * expected(part, scores) for part, chance in parts)
+    return scores >= classifier.threshold

@@ -70,7 +70,9 @@ def exponentiated_gradient(task: Task) -> Fit:
     """fairlearn bounds the distance to the rate of all rows: half of the gap that is wanted."""
 
     def fit(setting: dict[str, Any]) -> Predict:
-        model = ExponentiatedGradient(trees(task), task.constraint, setting["max_gap"] / 2)
+        model = ExponentiatedGradient(
+            trees(task), task.constraint, setting["max_gap"] / 2, max_iter=setting["max_iter"]
+        )
         X, y, groups = task.train
         model.fit(X, y, sensitive_features=groups)
 
