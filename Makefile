@@ -1,9 +1,10 @@
 # Everything a user or developer runs. Each target creates the environment it needs.
 PYTHON ?= python3
+DATA ?= DATA
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-cpu lint bench bench-quality bench-start bench-safety bench-scale reproduce reproduce-quick docs clean
+.PHONY: help demo test test-cpu lint bench bench-quality bench-start bench-safety bench-scale arena arena-quick arena-page reproduce reproduce-quick docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -56,6 +57,15 @@ bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the st
 	$(BIN)/python benchmarks/steps.py --fresh
 	$(BIN)/python benchmarks/watched.py --fresh
 	$(BIN)/python benchmarks/selection.py --fresh
+
+arena: $(VENV)/.reproduce  ## every peer on the same splits, into docs/arena.md: an hour; DATA=folder, OPTIONS=--fresh
+	$(BIN)/python benchmarks/arena --data "$(DATA)" $(OPTIONS)
+
+arena-quick: $(VENV)/.reproduce  ## a small part of that, into arena-quick.md: a few minutes
+	$(BIN)/python benchmarks/arena --plan quick
+
+arena-page: $(VENV)/.reproduce  ## docs/arena.md from kept results
+	$(BIN)/python benchmarks/arena --page-only
 
 reproduce: $(VENV)/.reproduce  ## run the paper's experiments anew, into docs/: some twenty minutes
 	$(BIN)/fairproj reproduce --fresh --output docs/reproduction

@@ -97,10 +97,10 @@ def dynamics(history: History) -> Any:
     return figure
 
 
-def save(folder: Path, name: str, figure: Any) -> None:
+def save(folder: Path, name: str, figure: Any, endings: tuple[str, ...] = ("png", "svg")) -> None:
     """As PNG and SVG, without a date, so that a second run writes the same files."""
     with matplotlib().rc_context({"svg.hashsalt": "fairproj"}):
-        for ending, options in _FORMATS.items():
+        for ending in endings:
             partial = folder / f"{name}.partial.{ending}"
-            figure.savefig(partial, **options)
+            figure.savefig(partial, **_FORMATS[ending])
             os.replace(partial, folder / f"{name}.{ending}")

@@ -1,0 +1,173 @@
+"""Where FairBoost loses: found in the results, not chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from arena.frontier import paired_difference
+from arena.plan import Plan
+from arena.summary import CELL, OURS, PLAIN, TOLERANCE, Comparison, compare
+from arena.tables import Lines, interval, number, words
+from arena.timing import time_ratios
+from fairproj.experiments._tables import markdown
+
+CLEAR = 0.005  # points of score, as a share, from which a difference at a target is listed
+LIMITS = {"LightGBM": 1.3, "FairGBM": 1.0}  # how many times their fit ours may take
+LEVEL = 0.05  # what counts as level
+FASTER = 30.0  # how many times faster than Exponentiated Gradient a fit must be
+
+
+def without_groups(plan: Plan) -> list[str]:
+    """The methods that need no groups at predict, those that infer them included."""
+    return [each.name for each in plan.methods if each.groups != "used" and each.name != OURS]
+
+
+def all_comparisons(summary: pd.DataFrame, plan: Plan) -> list[Comparison]:
+    return [each for method in without_groups(plan) for each in compare(summary, method)]
+
+
+def first_words(comparisons: list[Comparison], titles: dict[str, str]) -> str:
+    """What the page begins with: where the claim about hypervolumes fails, and what is open."""
+    n_cells = len({(each.problem, each.constraint) for each in comparisons})
+    claim = (
+        f"FairBoost with its defaults and a target is to have a hypervolume of at least "
+        f"{100 * (1 - TOLERANCE):.0f} % of that of every method that needs no groups at predict, "
+        f"on each of the {n_cells} combinations of problem and constraint."
+    )
+    failing = sorted(
+        (each for each in comparisons if each.verdict == "fails"), key=lambda x: x.relative.value
+    )
+    open_ones = [each for each in comparisons if each.verdict == "open"]
+    below = [each for each in open_ones if each.relative.value < -TOLERANCE]
+    counts = (
+        f" Of {len(comparisons)} comparisons, {len(comparisons) - len(failing) - len(open_ones)} "
+        f"show it, {len(failing)} refute it, and {len(open_ones)} leave it open; in {len(below)} "
+        "of the latter our mean is more than 2 % below, within the interval."
+    )
+    if not failing:
+        return f"{claim} **It is refuted nowhere.**{counts}\n"
+    lines = [["problem", "constraint", "method", "FairBoost's hypervolume less its, %"]]
+    lines += [
+        [titles[each.problem], words(each.constraint), each.method, interval(each.relative, 100)]
+        for each in failing
+    ]
+    return f"{claim} **It fails here:**\n\n{markdown(lines)}\n{counts.strip()}\n"
+
+
+def below_table(comparisons: list[Comparison], titles: dict[str, str]) -> Lines:
+    """Comparisons that are open, with a mean that is more than 2 % below."""
+    lines = [["problem", "constraint", "method", "FairBoost's hypervolume less its, %"]]
+    chosen = [
+        each for each in comparisons if each.verdict == "open" and each.relative.value < -TOLERANCE
+    ]
+    for each in sorted(chosen, key=lambda x: x.relative.value):
+        relative = interval(each.relative, 100)
+        lines.append([titles[each.problem], words(each.constraint), each.method, relative])
+    return lines
+
+
+def target_losses(summary: pd.DataFrame, plan: Plan, titles: dict[str, str]) -> Lines:
+    """Targets at which another method without groups is clearly ahead, with a gap no larger.
+
+    Listed where the interval of the score's difference is above half a point, and its mean test
+    gap is not above ours. The last three columns are of the first of the targets.
+    """
+    lines = [["problem", "constraint", "method", "targets", "ahead, points", "its gap", "our gap"]]
+    for (problem, constraint), cell in summary.groupby(CELL, sort=False):
+        for method in without_groups(plan):
+            found = {target: _ahead(cell, method, target) for target in plan.targets}
+            where = [target for target, shown in found.items() if shown]
+            if where:
+                targets = ", ".join(f"{target:g}" for target in where)
+                place = [titles[problem], words(constraint), method, targets]
+                lines.append([*place, *found[where[0]]])
+    return lines
+
+
+def _ahead(cell: pd.DataFrame, method: str, target: float) -> list[str]:
+    """By how much a method is ahead, its gap and ours; nothing if it is not clearly ahead."""
+    columns = [f"score@{target:g}", f"gap@{target:g}"]
+    own, ours = (
+        cell[cell["method"] == name].set_index("split")[columns] for name in (method, OURS)
+    )
+    both = own.join(ours.add_suffix("_ours"), how="inner").dropna()
+    ahead = paired_difference(both[columns[0]], both[f"{columns[0]}_ours"])
+    gaps = both[columns[1]].mean(), both[f"{columns[1]}_ours"].mean()
+    if not (ahead.low > CLEAR and gaps[0] <= gaps[1]):
+        return []
+    return [interval(ahead, 100), *map(number, gaps)]
+
+
+def time_claims(times: pd.DataFrame, tidy: pd.DataFrame) -> list[str]:
+    """A sentence for each claim about time: what was measured, and whether it holds."""
+    said = []
+    for method, limit in LIMITS.items():
+        ratios = time_ratios(times, OURS, method)
+        if len(ratios):
+            median = float(ratios.median())
+            verdict = "holds" if median <= limit + LEVEL * (limit == 1) else "**fails**"
+            said.append(
+                f"A fit takes {median:.2f} times as long as {method}'s, timed one at a time "
+                f"({_range(ratios, 2)}); at most {limit:g} was wanted: {verdict}."
+            )
+    gradient = "Exponentiated Gradient"
+    clocked = time_ratios(times, gradient, OURS)
+    all_fits = time_ratios(tidy, gradient, OURS, turn="split", values="seconds")
+    if len(all_fits):
+        median = float(all_fits.median())
+        verdict = "holds" if median >= FASTER else "**fails**"
+        alone = f" Timed one at a time: {clocked.median():.0f} times." if len(clocked) else ""
+        said.append(
+            f"Exponentiated Gradient takes {median:.0f} times as long as FairBoost, over all fits "
+            f"of the comparison ({_range(all_fits, 0)}); at least {FASTER:.0f} was wanted: "
+            f"{verdict}.{alone}"
+        )
+    return said
+
+
+def _range(ratios: pd.Series, digits: int) -> str:
+    """How many places a median is of, and from where to where they range."""
+    ends = f"{ratios.min():.{digits}f} to {ratios.max():.{digits}f}"
+    return f"median of {len(ratios)} problems and constraints, {ends}"
+
+
+def other_losses(summary: pd.DataFrame, claims: list[str], plan: Plan) -> list[str]:
+    """Other respects in which another method is ahead of ours, claims about time first."""
+    said = [sentence for sentence in claims if "fails" in sentence]
+    ours = summary[summary["method"] == OURS].set_index([*CELL, "split"])
+    plain = summary[summary["method"] == PLAIN].set_index([*CELL, "split"])
+    target = plan.targets[len(plan.targets) // 2]
+    for column, title in ((f"auc@{target:g}", "AUC"), (f"calibration@{target:g}", "calibration")):
+        own, other = ours[column].mean(), plain[column].reindex(ours.index).mean()
+        worse = own < other if title == "AUC" else own > other
+        if worse:
+            what = "AUC" if title == "AUC" else "calibration error"
+            said.append(
+                f"At a target of {target:g} the {what} is {own:.3f} on average, and that of "
+                f"LightGBM without a constraint {other:.3f}: the constraint moves probabilities."
+            )
+    said += _more_often_met(summary, plan)
+    return said
+
+
+def _more_often_met(summary: pd.DataFrame, plan: Plan) -> list[str]:
+    """Methods that meet more of their targets on test rows than ours on the same cells."""
+    columns = [f"met@{target:g}" for target in plan.targets]
+    wide: Any = {
+        name: rows.set_index([*CELL, "split"])[columns].mean(axis=1)
+        for name, rows in summary.groupby("method")
+    }
+    said = []
+    for method in without_groups(plan):
+        if method in wide and OURS in wide:
+            both = pd.concat([wide[method], wide[OURS]], axis=1).dropna().to_numpy()
+            if len(both) and both[:, 0].mean() > both[:, 1].mean():
+                shares = [f"{100 * share:.0f} %" for share in np.mean(both, axis=0)]
+                said.append(
+                    f"{method} meets {shares[0]} of its targets on test rows, FairBoost "
+                    f"{shares[1]} on the same problems."
+                )
+    return said

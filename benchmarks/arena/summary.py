@@ -1,0 +1,171 @@
+"""From points to answers: hypervolumes, choices at targets, differences to a method, ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from arena.frontier import Interval, Reference, choose, hypervolume, paired_difference, pareto
+from arena.plan import Plan
+
+OURS = "FairBoost"
+PLAIN = "LightGBM"
+LEAST_WIDTH = 0.1  # of the range of gaps
+TOLERANCE = 0.02  # how much smaller than a peer's hypervolume ours may be
+CELL = ["problem", "constraint"]
+
+
+def references(tidy: pd.DataFrame, constants: dict[str, float]) -> dict[Any, Reference]:
+    """For each problem and constraint, the worst gap and score that count.
+
+    The gap is that of LightGBM without a constraint, on average over the splits, and at least 0.1;
+    the score is that of the better constant.
+    """
+    plain = tidy[tidy["method"] == PLAIN].groupby(CELL)["test_gap"].mean()
+    return {
+        cell: Reference(max(LEAST_WIDTH, plain.get(cell, 0.0)), constants[cell[0]])
+        for cell in tidy.groupby(CELL, sort=False).groups
+    }
+
+
+def summarise(tidy: pd.DataFrame, plan: Plan, constants: dict[str, float]) -> pd.DataFrame:
+    """One row for each problem, constraint, split and method.
+
+    Points are chosen on validation rows and read on test rows: those on the frontier give the
+    hypervolume, and one is chosen for each target.
+    """
+    known = references(tidy, constants)
+    columns = {name: tidy[name].to_numpy(dtype=float) for name in _READ}
+    key = [*CELL, "split", "method"]
+    rows = []
+    for place, at in tidy.groupby(key, sort=False).indices.items():
+        points = {name: values[at] for name, values in columns.items()}
+        read = _read(points, known[place[:2]], plan.targets)
+        rows.append(dict(zip(key, place, strict=True)) | read)
+    return pd.DataFrame(rows)
+
+
+_READ = (
+    "validation_gap",
+    "validation_score",
+    "test_gap",
+    "test_score",
+    "auc",
+    "calibration_error",
+)
+
+
+def _read(points: dict[str, Any], reference: Reference, targets: Any) -> dict[str, float]:
+    chosen_by = (points["validation_gap"], points["validation_score"])
+    kept = pareto(*chosen_by)
+    gap, score = points["test_gap"], points["test_score"]
+    read = {"hypervolume": hypervolume(gap[kept], score[kept], reference)}
+    for target in targets:
+        at = choose(*chosen_by, target)
+        if at is not None:
+            read |= {
+                f"score@{target:g}": score[at],
+                f"gap@{target:g}": gap[at],
+                f"met@{target:g}": float(gap[at] <= target),
+                f"auc@{target:g}": points["auc"][at],
+                f"calibration@{target:g}": points["calibration_error"][at],
+            }
+    return read
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Our hypervolume beside another method's, on one problem and constraint.
+
+    Attributes
+    ----------
+    relative : Interval
+        The difference as a share of the other's.
+    margin : Interval
+        Our hypervolume less 98 % of the other's; the claim is that it is not negative.
+    """
+
+    problem: str
+    constraint: str
+    method: str
+    relative: Interval
+    margin: Interval
+    n_splits: int
+
+    @property
+    def verdict(self) -> str:
+        """Whether ours is at least 98 % of the other's: shown, refuted, or neither."""
+        if self.margin.low >= 0:
+            return "holds"
+        return "fails" if self.margin.high < 0 else "open"
+
+
+def compare(summary: pd.DataFrame, method: str, ours: str = OURS) -> list[Comparison]:
+    """Our method beside another, on every problem and constraint that both have."""
+    wide = summary.pivot_table(
+        index=[*CELL, "split"], columns="method", values="hypervolume", sort=False
+    )
+    if ours not in wide or method not in wide:
+        return []
+    both = wide[[ours, method]].dropna()
+    comparisons = []
+    for (problem, constraint), rows in both.groupby(level=[0, 1], sort=False):
+        a, b = rows[ours], rows[method]
+        relative = paired_difference(a, b, relative=True)
+        margin = paired_difference(a, (1 - TOLERANCE) * b)
+        comparisons.append(Comparison(problem, constraint, method, relative, margin, len(rows)))
+    return comparisons
+
+
+def difference_at(
+    summary: pd.DataFrame, method: str, column: str, rows: Any = slice(None)
+) -> Interval:
+    """Another method less ours in one column, paired, over all problems and splits.
+
+    Problems count alike: the bootstrap resamples splits of the mean over problems.
+    """
+    wide = summary.loc[rows].pivot_table(
+        index=[*CELL, "split"], columns="method", values=column, observed=True
+    )
+    if method not in wide or OURS not in wide:
+        return Interval(np.nan, np.nan, np.nan)
+    both = wide[[method, OURS]].dropna().groupby(level="split").mean()
+    return paired_difference(both[method], both[OURS])
+
+
+def ranks(summary: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
+    """Ranks by mean hypervolume among methods, 1 the best, one column for each.
+
+    A method without results on a problem and constraint has no rank there.
+    """
+    means = summary[summary["method"].isin(methods)].pivot_table(
+        index=CELL, columns="method", values="hypervolume", sort=False
+    )
+    return means.rank(axis=1, ascending=False)
+
+
+def frontier_distance(
+    summary: pd.DataFrame, plan: Plan, true: dict[str, dict[str, Any]]
+) -> pd.DataFrame:
+    """How far below the true frontier of a population the chosen points are, in points.
+
+    ``true`` has, for each problem and constraint, limits on the gap and the best accuracies. The
+    distance is taken at the gap that the point has, and averaged over the targets.
+    """
+    rows = summary[summary["problem"].isin(list(true))].copy()
+    far = []
+    for row in rows.to_dict("records"):
+        limits, best = (np.array(each) for each in true[row["problem"]][row["constraint"]])
+        at = [(row.get(f"gap@{t:g}"), row.get(f"score@{t:g}")) for t in plan.targets]
+        far.append(np.mean([np.interp(gap, limits, best) - score for gap, score in at]))
+    return rows.assign(distance=100 * np.array(far))
+
+
+def true_hypervolume(limits: Any, best: Any, reference: Reference) -> float:
+    """The hypervolume of a known frontier."""
+    inside = np.linspace(0, reference.gap, 201)
+    above = np.maximum(np.interp(inside, limits, best) - reference.score, 0)
+    return float(np.trapezoid(above, inside) / reference.gap)
