@@ -247,7 +247,8 @@ def test_tables_hold_the_numbers_of_the_content(visit, content):
         for one in (content["calibration"]["overall"], *content["calibration"]["groups"])
     ]
     assert [row[:2] for row in cells(page, "importance-table")] == [
-        [one["name"], number(one["overall"])] for one in content["importance"]["features"]
+        [one["name"], f"{number(one['overall'])} ± {number(one['overall_se'])}"]
+        for one in content["importance"]["features"]
     ]
     assert cells(page, "certificate-table") == content["certificate"]["rows"]
     assert dict(cells(page, "versions-table")) == content["reproduce"]["versions"]

@@ -36,8 +36,10 @@ what is not known. Page, Markdown and model card are rendered from it.
     ``edges`` of bins of the probability, and the rows of each of the ``groups`` in them, by label.
 ``importance``
     ``features`` with the mean absolute contribution to the score, ``overall`` and by group
-    (``groups``), and its mean with its sign (``means``); ``sampled`` rows of each group; and a
-    ``sentence`` about the features that move groups apart.
+    (``groups``), and its mean with its sign (``means``), above 0 ``towards`` the positive label;
+    the standard errors of each (``overall_se``, ``groups_se``, ``means_se``); ``sampled`` rows of
+    each group; and a ``sentence`` about the features that move groups apart by more than chance
+    explains.
 ``proxies``
     What the checks before training found: a ``sentence``, and ``findings`` with ``kind``,
     ``name``, ``column``, ``measure`` (``shown`` as text) and ``words``.

@@ -223,14 +223,22 @@ def _importance(importance: Content) -> list[str]:
     sampled = sum(group["rows"] for group in importance["sampled"])
     note = (
         "By how much each feature moves the score up or down on average (mean absolute SHAP "
-        f"value), over {sampled:,} rows drawn at random with a fixed seed."
+        f"value), over {sampled:,} rows drawn at random with a fixed seed, ± one standard error."
     )
     head = ["Feature", "All", *(group["group"] for group in importance["sampled"])]
     rows = [
-        [one["name"], _number(one["overall"]), *map(_number, one["groups"])]
+        [
+            one["name"],
+            _with_error(one["overall"], one["overall_se"]),
+            *map(_with_error, one["groups"], one["groups_se"]),
+        ]
         for one in importance["features"]
     ]
     return [note, _escape(importance["sentence"]), _table(head, rows)]
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return _number(value) + ("" if error is None else f" ± {error:.3f}")
 
 
 def _proxies(proxies: Content) -> list[str]:

@@ -59,6 +59,7 @@ def _filters() -> dict[str, Callable[..., str]]:
         "cut": _cut,
         "signed": _signed,
         "short": "{:g}".format,
+        "error": _error,
         "with_se": _with_se,
         "with_interval": _with_interval,
     }
@@ -83,8 +84,12 @@ def _signed(value: float | None) -> str:
 
 
 def _with_se(point: Content, name: str) -> str:
-    error = point[f"{name}_se"]
-    return _number(point[name]) + ("" if error is None else f" ± {error:.3f}")
+    return _number(point[name]) + _error(point[f"{name}_se"])
+
+
+def _error(value: float | None) -> str:
+    """A standard error after a value; nothing where it is not known."""
+    return "" if value is None else f" ± {value:.3f}"
 
 
 def _with_interval(row: Content, name: str = "") -> str:

@@ -178,7 +178,9 @@ class _Rows:
         inner, importance = innermost(self.estimator), None
         if inner is self.estimator and can_explain(inner):
             sizes = counts.size.sum(axis=1).astype(int).tolist()
-            importance = importance_of_rows(inner, self.X, groups.codes, groups.names, sizes)
+            importance = importance_of_rows(
+                inner, self.X, groups.codes, groups.names, sizes, self.positive
+            )
         return Evidence(
             counts, self._threshold(scored), scored, scores, self._comparison(), importance
         )
