@@ -446,7 +446,7 @@ def test_findings_of_the_model_file(model):
     [
         ((0.5, 0.45), "the whole interval"),
         ((0.5, 0.1), "is below it"),
-        ((0.5, 0.4), "reaches to both sides"),
+        ((0.5, 0.4), "includes it"),
         ((0.5, 0.5), "All groups have the same selection rate"),
         ((0.0, 0.0), "Nobody is selected"),
     ],
@@ -471,7 +471,7 @@ def test_markdown_and_card_have_the_new_parts(model):
     for text in (markdown(content), model_card(content)):
         for heading in ("Other thresholds", "Calibration by group", "What the decisions rest on"):
             assert f"\n## {heading}\n" in text
-        assert "nobody has checked that" in text
+        assert "(not verified)" in text
         for feature in content["importance"]["features"][:3]:
             shown = f"{feature['overall']:.3f} ± {feature['overall_se']:.3f}"
             assert f"| {shown} |" in text

@@ -55,7 +55,7 @@ def predict(
         float | None,
         typer.Option(
             help="Predict the positive label where its probability is above this number, instead "
-            "of where the model decides. Rates and gaps are others there.",
+            "of where the model decides. Rates and gaps differ there.",
             callback=check_share,
         ),
     ] = None,
@@ -250,12 +250,12 @@ def _check_threshold(model: Any, threshold: float) -> float | None:
         return None
     if model.history_.closed_loop and model.history_.events:
         warn_user(
-            f"the gap between groups was bounded at a threshold of {own:g}, and may be larger at "
+            f"the gap between groups was limited at a threshold of {own:g}, and may be larger at "
             f"{threshold:g}; audit the new predictions, or train for this threshold"
         )
     elif model.history_.constraint_names:
         warn_user(
-            f"the model was trained to decide at {own:g}; rates and gaps at {threshold:g} are "
-            "others; audit the new predictions"
+            f"the model was trained to decide at {own:g}; rates and gaps differ at {threshold:g}; "
+            "audit the new predictions"
         )
     return threshold

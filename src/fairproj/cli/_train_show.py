@@ -118,7 +118,7 @@ def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> N
         print_line(result.note)
         print_line()
     print_line("Certificate of the training run (for its numbers: fairproj info)")
-    for sentence in certificate_words(model.certificate_, record.tested):
+    for sentence in certificate_words(model.certificate_, record.tested, model):
         print_line(sentence)
     print_line()
     print_line(f"Model: {output}")

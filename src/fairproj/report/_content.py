@@ -12,9 +12,11 @@ what is not known. Page, Markdown and model card are rendered from it.
 ``target``, ``verdict``, ``summary``
     The gap looked at (``metric``, ``name``, ``max_gap``); one of ``met``, ``not met``,
     ``undecided``, ``not useful`` and ``no target``; and sentences.
+``targets``
+    The same of all gaps that are judged; the first is ``target``.
 ``price``
-    The plain model beside it: ``title``, ``about`` (what it is), ``sentence``, ``scores``
-    (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval`` (``estimate``,
+    The comparison with the unconstrained model: ``title``, ``about`` (what it is), ``sentence``,
+    ``scores`` (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval`` (``estimate``,
     ``low``, ``high`` of the difference of the accuracies, ``only_model``, ``only_plain``,
     ``rows``).
 ``data``, ``scores``, ``rates``, ``gaps``, ``confidence``

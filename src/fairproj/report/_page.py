@@ -8,6 +8,7 @@ from typing import Any
 
 from fairproj.report import _charts
 from fairproj.report._content import Content, finite, printable
+from fairproj.report._words import not_shown
 
 _TEMPLATES = {"fairproj report": "page.html", "fairproj alternatives": "alternatives.html"}
 _VERDICTS = {
@@ -45,6 +46,7 @@ def _environment() -> Any:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= _filters()
     environment.globals |= {"charts": _charts, "verdicts": _VERDICTS, "by_rate": _by_rate}
+    environment.globals["not_shown"] = not_shown
     environment.globals |= {"css": _text("page.css"), "js": _text("page.js")}
     return environment
 
