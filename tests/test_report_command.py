@@ -68,7 +68,9 @@ def test_the_report_begins_with_what_is_decided(report):
     dates = {(today - datetime.timedelta(days)).isoformat() for days in (0, 1)}
     assert subject["Trained"] in dates
     assert (
-        page.index("What is decided") < page.index(">Verdict<") < page.index("Compared with the unconstrained")
+        page.index("What is decided")
+        < page.index(">Verdict<")
+        < page.index("Compared with the unconstrained")
     )
     assert text.startswith("# Fairness report: credit.fairproj")
     assert card.startswith("# Model card: credit.fairproj")

@@ -39,6 +39,7 @@ from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, to_frame
 from fairproj.io.table_writer import write_chunks
 from fairproj.io.tables import DataFiles
+from fairproj.report._training import not_frequencies
 
 
 @report_errors
@@ -118,6 +119,8 @@ def predict(
         print_json(content)
         return
     print_line(f"{counted(rows, 'row')} in {seconds:.1f} s: {output}")
+    if note := not_frequencies(opened):
+        print_line(f"{note} This is about the column 'probability'.")
     if unseen.n_affected:
         print_line(unseen.sentence(missing))
 

@@ -59,8 +59,8 @@ def rows_to_confirm(
 
         P(bound of the difference <= max_gap; p_a = rate + gap / 2, p_b = rate - gap / 2) >= power
 
-    for n rows in each of two groups, where the bound holds with ``confidence``. Rates beyond 0 and 1 are
-    both moved back. With the normal distribution, and a gap that is not near 0, n would be
+    for n rows in each of two groups, where the bound holds with ``confidence``. Rates beyond 0 and
+    1 are both moved back. With the normal distribution, and a gap that is not near 0, n would be
 
         (z_confidence + z_power)^2 (p_a (1 - p_a) + p_b (1 - p_b)) / (max_gap - gap)^2.
 

@@ -16,9 +16,9 @@ what is not known. Page, Markdown and model card are rendered from it.
     The same of all gaps that are judged; the first is ``target``.
 ``price``
     The comparison with the unconstrained model: ``title``, ``about`` (what it is), ``sentence``,
-    ``scores`` (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval`` (``estimate``,
-    ``low``, ``high`` of the difference of the accuracies, ``only_model``, ``only_plain``,
-    ``rows``).
+    ``scores`` (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval``
+    (``estimate``, ``low``, ``high`` of the difference of the accuracies, ``only_model``,
+    ``only_plain``, ``rows``).
 ``data``, ``scores``, ``rates``, ``gaps``, ``confidence``
     Groups with their rows; single numbers; and the tables of `FairnessReport`.
 ``selection_ratio``
@@ -32,7 +32,8 @@ what is not known. Page, Markdown and model card are rendered from it.
     threshold, by label (negative first); and ``rates``, whose ``hits`` and ``rows`` are the
     coefficients of the four counts of a group.
 ``calibration``
-    For all rows (``overall``) and for ``groups``: ``error`` and ``bins`` of equal numbers of rows,
+    A ``note``, which is empty unless errors were weighted by label. For all rows
+    (``overall``) and for ``groups``: ``error`` and ``bins`` of equal numbers of rows,
     with ``probability``, ``observed``, ``low``, ``high``, ``rows``, ``positives``.
 ``distribution``
     ``edges`` of bins of the probability, and the rows of each of the ``groups`` in them, by label.

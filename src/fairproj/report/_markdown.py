@@ -208,6 +208,7 @@ def _calibration(calibration: Content) -> list[str]:
         for one in group["bins"]
     ]
     return [
+        *([_escape(calibration["note"])] if calibration["note"] else []),
         _table(["Group", "Rows", "Calibration error"], errors),
         _table(["Group", "Mean probability", "Observed share of positives", "Rows"], bins),
     ]

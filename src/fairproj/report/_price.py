@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
 from fairproj.estimators.price import Price
@@ -49,8 +51,20 @@ class Comparison:
     only_plain: int
 
 
-def comparison_content(compared: Comparison, content: Content, *, searched: bool) -> Content:
-    """What the constraint cost on the rows of a report, with an interval for the accuracy."""
+def balanced_accuracy(counts: CellCounts) -> float:
+    """The mean over the labels of the share predicted correctly."""
+    size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
+    present = size > 0  # as scikit-learn, which leaves out a class without rows
+    return float(np.mean(correct[present] / size[present]))
+
+
+def comparison_content(
+    compared: Comparison, content: Content, *, searched: bool, weighted: bool = False
+) -> Content:
+    """What the constraint cost on the rows of a report, with an interval for the accuracy.
+
+    Where errors were ``weighted`` by label, the balanced accuracy stands beside the accuracy.
+    """
     measured = compared.price
     if content["data"]["seen"]:
         measured = replace(measured, rows="training rows")
@@ -58,6 +72,12 @@ def comparison_content(compared: Comparison, content: Content, *, searched: bool
         measured = replace(measured, rows="given rows")
     gaps = [_gap_row(target, compared.plain, content) for target in content["targets"]]
     price = price_content(measured, gaps, searched=searched)
+    if weighted:
+        name = "balanced accuracy"
+        model = next(row["value"] for row in content["scores"] if row["name"] == name)
+        plain = balanced_accuracy(compared.plain)
+        row = {"name": name, "model": model, "plain": plain, "difference": model - plain}
+        price["scores"].insert(1, row)
     if not content["data"]["seen"]:
         price["interval"] = _interval(compared, content["confidence"])
     return price

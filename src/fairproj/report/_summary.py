@@ -34,7 +34,12 @@ from fairproj.report._content import Content
 from fairproj.report._dynamics import dynamics
 from fairproj.report._importance import can_explain, importance_of_rows
 from fairproj.report._omissions import not_looked_at
-from fairproj.report._price import Comparison, comparison_content, price_content
+from fairproj.report._price import (
+    Comparison,
+    balanced_accuracy,
+    comparison_content,
+    price_content,
+)
 from fairproj.report._proxies import proxies_content
 from fairproj.report._scores import (
     ScoreCounts,
@@ -45,7 +50,7 @@ from fairproj.report._scores import (
 )
 from fairproj.report._source import Source
 from fairproj.report._subject import features_of, kind_of, model_name, subject
-from fairproj.report._training import opposite_labels
+from fairproj.report._training import error_weights, not_frequencies, opposite_labels
 
 FOUR_FIFTHS = 0.8
 
@@ -245,6 +250,7 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
     content["features"] = features_of(estimator, source)
     content["importance"] = evidence.importance
     _add_scores(content, evidence)
+    _add_weights(content, inner)
     if isinstance(getattr(inner, "history_", None), History):
         content["dynamics"] = dynamics(inner.history_)
         content["certificate"] = _certificate(inner, source)
@@ -258,7 +264,10 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
             content["verdict"] = "not useful"
     if evidence.comparison is not None:
         content["price"] = comparison_content(
-            evidence.comparison, content, searched=source.searched
+            evidence.comparison,
+            content,
+            searched=source.searched,
+            weighted=bool(error_weights(inner)),
         )
     elif hasattr(inner, "baseline_") and hasattr(inner, "price_"):
         content["price"] = price_content(inner.price_, searched=source.searched)  # of training
@@ -279,6 +288,21 @@ def _add_scores(content: Content, evidence: Evidence) -> None:
         content["thresholds"] = threshold_content(
             evidence.scores, evidence.counts, names, content["target"], evidence.threshold
         )
+
+
+def _add_weights(content: Content, model: Any) -> None:
+    """Add what a reader must know of a model whose errors were weighted by label."""
+    if content["calibration"] is not None:
+        content["calibration"]["note"] = not_frequencies(model)
+    if not (weighted := error_weights(model)):
+        return
+    scores = {row["name"]: row["value"] for row in content["scores"]}
+    content["summary"].insert(
+        1,
+        f"Training weighted errors by label ({weighted}). The balanced accuracy, the mean of the "
+        "shares of both labels that are predicted correctly, is "
+        f"{_words.percent(scores['balanced accuracy'])}.",
+    )
 
 
 def sampled_words(n_sampled: int, n_rows: int) -> str:
@@ -504,11 +528,9 @@ def _data(counts: CellCounts, names: list[str], positive: str, source: Source) -
 
 
 def _scores(counts: CellCounts) -> list[Content]:
-    size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
-    present = size > 0  # as scikit-learn, which leaves out a class without rows
     scores = {
         "accuracy": counts.accuracy,
-        "balanced accuracy": float(np.mean(correct[present] / size[present])),
+        "balanced accuracy": balanced_accuracy(counts),
         "accuracy of the majority label": counts.constant_accuracy,
     }
     return [{"name": name, "value": value} for name, value in scores.items()]

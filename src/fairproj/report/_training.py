@@ -93,3 +93,24 @@ def _raised_by_correct(requirement: Requirement, is_positive: bool) -> int:
     if rate.outcome == "correct":
         return 1
     return 1 if (rate.outcome == "positive") == is_positive else -1
+
+
+def error_weights(model: Any) -> str:
+    """How training weighted errors by label, in words; empty if it did not."""
+    weights = getattr(model, "class_weight", None)
+    if weights is None:
+        return ""
+    if isinstance(weights, str):
+        return f"{weights}, so that both labels weigh the same in total"
+    each = ", ".join(f"'{label}' {float(weight):g}" for label, weight in weights.items())
+    return f"by label: {each}"
+
+
+def not_frequencies(model: Any) -> str:
+    """Why probabilities are no frequencies of the label, where errors were weighted by label."""
+    if not error_weights(model):
+        return ""
+    return (
+        "Training weighted errors by label, so the probabilities of this model are not frequencies "
+        "of the label."
+    )
