@@ -150,7 +150,7 @@ def test_opposite_labels_are_in_the_caveats():
         "demographic_parity", 0.0, n_estimators=60, class_weight="balanced", random_state=0
     )
     noise = np.random.default_rng(0).random(len(Y)) < 0.1
-    groups = np.where((Y == sorted(set(Y))[0]) ^ noise, "first", "second")  # nearly the label
+    groups = np.where((sorted(set(Y))[0] == Y) ^ noise, "first", "second")  # nearly the label
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such a gap cannot be closed by a useful model
         model.fit(X, Y, sensitive_features=groups)
