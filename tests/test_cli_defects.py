@@ -139,7 +139,7 @@ def test_the_threshold_is_said_and_others_are_shown(law):
     trained = run("train", *asked, "--class-weight", "balanced", "-o", path)
     words = " ".join(trained.stdout.split())
     assert re.search(r"predicts 'yes' when the probability of 'yes' exceeds 0\.\d+", words)
-    assert "at this threshold and at no other" in words
+    assert "at this threshold only" in words
     run("report", path, law / "law.csv", "-o", law / "t.json", "--force")
     curve = json.loads((law / "t.json").read_text("utf-8"))["thresholds"]
     gaps = json.dumps(curve)
