@@ -148,7 +148,8 @@ def test_training_warns_of_a_target_that_the_held_out_rows_cannot_confirm(folder
     options += ("--constraint", "demographic_parity")
     trained = run("train", folder / "good.csv", *options, code=3)
     expected = (
-        r"group 'female' has \d+ held-out rows, which can confirm at best a gap of 0\.\d+ in "
+        r"group 'female' has \d+ held-out rows, which can at best show that the gap in the "
+        r"selection rate is below 0\.\d+; to show that it is below 0\.05, each group needs about "
     )
     assert re.search(expected, trained.stderr)
     (small,) = [one for one in read_record(load(model)).findings if one.kind == "small_group"]

@@ -1073,7 +1073,7 @@ def test_a_model_of_several_constraints_has_the_worst_verdict(folder):
     )
     alone = summarize_predictions(y, said, sensitive_features=sex, max_gap=0.1)
     assert (alone["verdict"], content["verdict"]) == ("met", "not met")
-    assert content["summary"][-1].endswith("is not met: the whole range is above it.")
+    assert content["summary"][-1].endswith("is not met: the whole interval is above it.")
 
 
 def test_options_of_training_reach_the_estimator(folder, other):
@@ -1094,8 +1094,8 @@ def test_options_of_training_reach_the_estimator(folder, other):
     assert expected.items() <= load(path).get_params().items()
     for command in (("info", path), ("audit", path, folder / "s.csv")):
         printed = " ".join(run(*command).stdout.split())
-        assert "The model predicts yes where its probability is above 0.3." in printed
-        assert "bounded at this threshold and at no other" in printed
+        assert "The model predicts 'yes' when the probability of 'yes' exceeds 0.3; " in printed
+        assert "the gap was limited at this threshold only" in printed
     given = {"selection_rate": 0.3, "validation_fraction": 0.4}
     options = [part for name, value in given.items() for part in (option(name), value)]
     run(*asked, *options, "--early-stopping")

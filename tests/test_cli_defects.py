@@ -138,8 +138,8 @@ def test_the_threshold_is_said_and_others_are_shown(law):
     path, asked = law / "t.fairproj", [law / "law.csv", *LAW, "--rounds", 30, "--max-gap", 0.1]
     trained = run("train", *asked, "--class-weight", "balanced", "-o", path)
     words = " ".join(trained.stdout.split())
-    assert re.search(r"predicts yes where its probability is above 0\.\d+", words)
-    assert "at this threshold and at no other" in words
+    assert re.search(r"predicts 'yes' when the probability of 'yes' exceeds 0\.\d+", words)
+    assert "at this threshold only" in words
     run("report", path, law / "law.csv", "-o", law / "t.json", "--force")
     curve = json.loads((law / "t.json").read_text("utf-8"))["thresholds"]
     gaps = json.dumps(curve)

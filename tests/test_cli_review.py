@@ -61,11 +61,11 @@ def test_a_threshold_for_the_method_of_the_paper_speaks_of_no_bound(folder, mode
     said = words(run(predict[0], path, *predict[1:]).stderr)
     assert "bounded" not in said
     assert (
-        "the model was trained to decide at 0.5; rates and gaps at 0.4 are others; audit the new "
+        "the model was trained to decide at 0.5; rates and gaps differ at 0.4; audit the new "
         "predictions" in said
     )
     said = words(run(predict[0], model, *predict[1:]).stderr)
-    assert "was bounded at a threshold of 0.5, and may be larger at 0.4" in said
+    assert "was limited at a threshold of 0.5, and may be larger at 0.4" in said
 
 
 def test_an_audit_with_a_limit_judges_the_other_gaps_of_training_too(folder, tmp_path):

@@ -209,7 +209,7 @@ def test_strange_columns():
     assert inspect_rows(X[[]], y, groups).proxies.empty
     rare = np.array(["a"] * 298 + ["b", "c"])
     (small,) = [one for one in inspect_rows(X, y, rare).findings if one.kind == "small_group"]
-    assert "confirm no gap below 1 in the true positive rate" in small.words
+    assert "cannot show anything about the gap in the true positive rate" in small.words
 
 
 @pytest.mark.parametrize(
@@ -285,6 +285,35 @@ def test_sizes_against_the_rows_and_the_power():
         confirmable_gaps(y, groups, "selection_ratio")
 
 
+@given(
+    st.lists(st.integers(0, 600), min_size=2, max_size=5),
+    st.floats(0.03, 0.6),
+    st.sampled_from(["equal_opportunity", "demographic_parity"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_what_is_needed_agrees_with_what_is_confirmed(rows, max_gap, statistic):
+    """More than the smallest group where the rows are too few, no more than the largest else."""
+    groups = np.repeat(np.arange(len(rows) + 1), [2, *rows])[2:]
+    y = np.arange(len(groups)) % 3 == 0
+    if len(np.unique(groups)) < 2 or not 0 < y.sum() < len(y):
+        return
+    sizes = confirmable_gaps(y, groups, statistic, max_gap, test_size=1.0)
+    if sizes["confirmable_gap"].isna().any():
+        assert sizes["needed"].iloc[0] > sizes["held_out"].min()
+        assert not (sizes["smallest_max_gap"] <= max_gap).any()
+    else:
+        assert sizes["needed"].iloc[0] <= sizes["held_out"].max()
+
+
+def test_four_groups_need_more_rows_than_two():
+    """The pairs of all groups are confirmed together, and the rows needed count them too."""
+    assert rows_to_confirm(0.1, n_groups=4) > rows_to_confirm(0.1)
+    needed = rows_to_confirm(0.08, 0.1, confidence=0.975, n_groups=4)
+    assert smallest_max_gap([needed] * 4, 0.1, confidence=0.975) == pytest.approx(0.08, abs=0.002)
+    with pytest.raises(ValueError, match="n_groups must be at least 2"):
+        rows_to_confirm(0.1, n_groups=1)
+
+
 def test_all_checks_at_once():
     X, y, sex = planted()
     X["income"] = np.where((sex == "male") & (X["noise"] > 0), np.nan, 1.0)
@@ -300,7 +329,10 @@ def test_all_checks_at_once():
     ]
     words = [finding.words for finding in checked.findings]
     assert words[2].startswith("column 'title' alone nearly determines sex (AUC 0.9")
-    assert "held-out rows with the positive label, which can confirm at best" in words[4]
+    assert (
+        "held-out rows with the positive label, which can at best show that the gap in the"
+        in words[4]
+    )
     assert words[5] == (
         "column 'income' is missing in 50% of the rows of group 'male' and in 0% of 'female'"
     )

@@ -89,7 +89,7 @@ def test_a_threshold_decides_by_the_probability(model, tmp_path):
     np.testing.assert_array_equal(said["prediction"], np.where(probability > 0.3, "yes", "no"))
     np.testing.assert_allclose(said["probability"], probability)
     assert result.stderr.startswith(
-        "warning: the gap between groups was bounded at a threshold of 0.5, and may be larger at "
+        "warning: the gap between groups was limited at a threshold of 0.5, and may be larger at "
         "0.3;"
     )
 
@@ -108,7 +108,7 @@ def test_the_models_own_threshold_changes_nothing(folder, tmp_path):
     result, said = predict(
         tmp_path / "m.fairproj", new_rows(), tmp_path, "--threshold", 0.5, "--force"
     )
-    assert "bounded at a threshold of 0.7, and may be larger at 0.5" in result.stderr
+    assert "limited at a threshold of 0.7, and may be larger at 0.5" in result.stderr
     probability = trained.predict_proba(new_rows()[FEATURES])[:, 0]
     np.testing.assert_array_equal(said["prediction"], np.where(probability > 0.5, "no", "yes"))
     told = run_json(

@@ -173,7 +173,7 @@ def test_all_sections_in_order(visit, content):
     assert page.locator("h2").all_inner_texts() == [
         "What is decided, and about whom",
         "Verdict",
-        "The plain model beside it",
+        "Compared with the unconstrained model",
         "Data and groups",
         "Rates by group",
         "Gaps between groups",
@@ -182,7 +182,7 @@ def test_all_sections_in_order(visit, content):
         "Probabilities by group",
         "What the decisions rest on",
         "Other settings",
-        "What was not looked at",
+        "Not covered",
         "Caveats",
         "What was asked",
         "Certificate of the training run",
@@ -247,7 +247,8 @@ def test_tables_hold_the_numbers_of_the_content(visit, content):
         for one in (content["calibration"]["overall"], *content["calibration"]["groups"])
     ]
     assert [row[:2] for row in cells(page, "importance-table")] == [
-        [one["name"], number(one["overall"])] for one in content["importance"]["features"]
+        [one["name"], f"{number(one['overall'])} ± {number(one['overall_se'])}"]
+        for one in content["importance"]["features"]
     ]
     assert cells(page, "certificate-table") == content["certificate"]["rows"]
     assert dict(cells(page, "versions-table")) == content["reproduce"]["versions"]
@@ -693,7 +694,7 @@ def test_an_audit_of_predictions_alone(visit):
         "Data and groups",
         "Rates by group",
         "Gaps between groups",
-        "What was not looked at",
+        "Not covered",
         "Caveats",
         "What was asked",
         "Reproduce",

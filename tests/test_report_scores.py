@@ -277,12 +277,56 @@ def test_importances_are_means_of_contributions(model, monkeypatch):
         assert feature["groups"] == pytest.approx(by_group)
     assert [g["rows"] for g in content["sampled"]] == [310, 690]
     signed = pd.DataFrame(model.contributions(X)[:, :-1], columns=names).groupby(SEX.to_numpy())
+    errors = signed.sem().T
+    for feature in content["features"]:
+        assert feature["means"] == pytest.approx(signed.mean()[feature["name"]].tolist())
+        assert feature["means_se"] == pytest.approx(errors.loc[feature["name"]].tolist())
     apart = signed.mean().T.pipe(lambda means: means["female"] - means["male"])
-    first = apart.abs().idxmax()
+    factor = stats.t.isf(0.05 / (2 * len(names)), 309)
+    chosen = apart[apart.abs() > factor * np.hypot(errors["female"], errors["male"])]
+    first = chosen.abs().idxmax()
     most = "female" if apart[first] > 0 else "male"
-    assert f"most: {first} (by {abs(apart[first]):.2f}: most for {most}" in content["sentence"]
+    assert f"{first} by {abs(apart[first]):.2g} (standard error" in content["sentence"]
+    assert f"highest for {most}" in content["sentence"]
+    assert content["sentence"].count("highest for") == min(3, len(chosen))
+    assert f"Bonferroni-corrected for {len(names)} comparisons" in content["sentence"]
     sizes = [feature["overall"] for feature in content["features"]]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_differences_that_chance_explains_are_not_stated(model, monkeypatch):
+    """Of groups that are drawn at random, no feature is said to move them apart."""
+    monkeypatch.setattr(_importance, "MOST_EXPLAINED", 10_000)
+    groups = np.random.default_rng(0).choice(["a", "b"], size=len(X))
+    content = summarize_estimator(model, X, Y, sensitive_features=groups)["importance"]
+    assert any(np.ptp(feature["means"]) > 0.01 for feature in content["features"])
+    assert content["sentence"].startswith("No feature moves the mean scores of the groups apart")
+    assert "more than chance explains" in content["sentence"]
+
+
+def test_the_standard_error_of_one_row_is_not_known(model):
+    groups = np.where(np.arange(len(X)) == 0, "alone", "others")
+    content = summarize_estimator(model, X, Y, sensitive_features=groups)
+    features = content["importance"]["features"]
+    assert all(one["groups_se"][0] is None and one["means_se"][0] is None for one in features)
+    assert content["importance"]["sentence"].startswith("No feature moves")
+    assert html(content)
+    assert markdown(content)
+
+
+def test_importances_are_about_the_positive_label(model):
+    """With another positive label, the means change their signs and the label its name."""
+    labels = model.classes_.tolist()
+    found = [
+        summarize_estimator(model, X, Y, sensitive_features=SEX, pos_label=label)["importance"]
+        for label in labels
+    ]
+    assert [one["towards"] for one in found] == [str(label) for label in labels]
+    assert f"score for '{labels[0]}'" in found[0]["sentence"]
+    for other, usual in zip(found[0]["features"], found[1]["features"], strict=True):
+        assert other["name"] == usual["name"]
+        assert other["groups"] == usual["groups"]
+        assert other["means"] == pytest.approx([-mean for mean in usual["means"]])
 
 
 def test_importances_come_from_a_sample(model, monkeypatch):
@@ -402,7 +446,7 @@ def test_findings_of_the_model_file(model):
     [
         ((0.5, 0.45), "the whole interval"),
         ((0.5, 0.1), "is below it"),
-        ((0.5, 0.4), "reaches to both sides"),
+        ((0.5, 0.4), "includes it"),
         ((0.5, 0.5), "All groups have the same selection rate"),
         ((0.0, 0.0), "Nobody is selected"),
     ],
@@ -427,9 +471,10 @@ def test_markdown_and_card_have_the_new_parts(model):
     for text in (markdown(content), model_card(content)):
         for heading in ("Other thresholds", "Calibration by group", "What the decisions rest on"):
             assert f"\n## {heading}\n" in text
-        assert "nobody has checked that" in text
+        assert "(not verified)" in text
         for feature in content["importance"]["features"][:3]:
-            assert f"| {feature['overall']:.3f} |" in text
+            shown = f"{feature['overall']:.3f} ± {feature['overall_se']:.3f}"
+            assert f"| {shown} |" in text
         for sentence in content["not_looked_at"]:
             assert sentence in text
 

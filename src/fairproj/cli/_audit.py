@@ -46,7 +46,7 @@ from fairproj.io.atomic import atomic_path
 from fairproj.io.figures import matplotlib
 from fairproj.io.records import to_dict
 from fairproj.io.tables import DataFiles
-from fairproj.report import Source, how_intervals_hold
+from fairproj.report import Source, how_intervals_hold, not_shown
 from fairproj.report.plots import gaps_by_size, plot_gaps_by
 
 _DEFAULT_METRIC = "equal_opportunity"
@@ -196,6 +196,8 @@ def _show(content: dict[str, Any], gaps: GapsBy | None, audited: Audited, *, as_
     if gaps is not None and column is not None:
         print_line()
         show_by(gaps, column)
+        if others := not_shown(content["targets"]):
+            print_line(others)
 
 
 def _draw(gaps: GapsBy, audited: Audited, path: Path) -> None:
@@ -287,6 +289,7 @@ class Audited:
             claimed=record.command,
             findings=[to_dict(one) for one in record.findings] or None,
             tested=record.tested,
+            weights=record.task.weights or "",
             confirmed=record.confirmation.reason if record.confirmation and self.as_trained else "",
             searched=record.alternatives is not None,
         )

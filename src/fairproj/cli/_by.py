@@ -194,7 +194,7 @@ def show_by(gaps: GapsBy, column: ByColumn) -> None:
         for row in gaps.to_dict()["values"]
     ]
     if gaps.max_gap is not None:
-        head += ["corrected", ""]
+        head += ["corrected", "judgement"]
         for cells, row in zip(rows, gaps.table.itertuples(), strict=True):
             cells += [f"{row.corrected_low:.3f} to {row.corrected_high:.3f}", row.judgement]
     interval = interval_name({"confidence": gaps.confidence, "simultaneous": gaps.simultaneous})

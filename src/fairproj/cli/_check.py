@@ -252,7 +252,7 @@ def _show_sizes(sizes: RateSizes, names: list[str]) -> None:
     order = np.argsort(sizes.rows, kind="stable")[:_SHOWN]
     shown = [[names[at], f"{sizes.rows[at]:,}", f"{sizes.held_out[at]:,}", needed] for at in order]
     title = f"Rows to confirm a gap of {sizes.max_gap:g} in the {sizes.rate.words}"
-    show_table(title, ["group", "rows", "held out", "needed in each of two groups"], shown)
+    show_table(title, ["group", "rows", "held out", "needed in each group"], shown)
     if sizes.confirmable is not None:
         print_line(
             f"The held-out rows confirm it with a chance of {POWER:.0%} or more if the true gap is "

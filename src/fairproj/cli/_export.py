@@ -11,6 +11,7 @@ import typer
 from fairproj.cli._app import AsJson, Force, report_errors
 from fairproj.cli._console import print_json, print_line
 from fairproj.cli._files import ModelPath, Trust, check_outputs, open_model
+from fairproj.inference.report import positive_label
 from fairproj.io import exports
 
 
@@ -51,6 +52,22 @@ def export(
         print_json({"written": str(output), "format": to.value})
     else:
         print_line(f"Written: {output}")
+        print_line(_score_words(fitted, to))
+
+
+def _score_words(model: Any, to: Format) -> str:
+    """Which label the exported score is about, and the threshold to use."""
+    positive, (first, second) = positive_label(model), model.classes_.tolist()
+    cut = getattr(model, "threshold_", 0.5)
+    if to is Format.onnx:
+        return (
+            f"The output 'probabilities' has the columns '{first}' and '{second}'; 'label' is "
+            f"'{positive}' when the probability of '{positive}' exceeds {cut:.4g}."
+        )
+    score = f"The exported model predicts the probability of '{second}'"
+    if positive == second:
+        return f"{score}; use the threshold {cut:.4g}: above it, the label is '{positive}'."
+    return f"{score}; use the threshold {1 - cut:.4g}: below it, the label is '{positive}'."
 
 
 def _own_format(model: Any) -> Format:

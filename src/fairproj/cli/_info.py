@@ -13,6 +13,7 @@ from fairproj.cli._files import ModelPath, Trust, open_model
 from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._show import show_price
 from fairproj.report import METHODS, price_content
+from fairproj.report._training import error_weights
 from fairproj.report._words import aim, decision
 
 _UNKNOWN = "not recorded"
@@ -49,6 +50,7 @@ def _rows(model: Any) -> list[list[Any]]:
         ["features", f"{content['n_features']}: {', '.join(content['features'] or [])}"],
         ["constraint", _list(model.constraints)],
         [slack, _bound(getattr(model, slack), record)],
+        *([["errors weighted", weighted]] if (weighted := error_weights(model)) else []),
         *(["decision", sentence] for sentence in decision(model)),
         ["trained on", record.data.name if record else _UNKNOWN],
         *([["weights", task.weights]] if task and task.weights else []),

@@ -39,6 +39,7 @@ from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, to_frame
 from fairproj.io.table_writer import write_chunks
 from fairproj.io.tables import DataFiles
+from fairproj.report._training import not_frequencies
 
 
 @report_errors
@@ -55,7 +56,7 @@ def predict(
         float | None,
         typer.Option(
             help="Predict the positive label where its probability is above this number, instead "
-            "of where the model decides. Rates and gaps are others there.",
+            "of where the model decides. Rates and gaps differ there.",
             callback=check_share,
         ),
     ] = None,
@@ -118,6 +119,8 @@ def predict(
         print_json(content)
         return
     print_line(f"{counted(rows, 'row')} in {seconds:.1f} s: {output}")
+    if note := not_frequencies(opened):
+        print_line(f"{note} This is about the column 'probability'.")
     if unseen.n_affected:
         print_line(unseen.sentence(missing))
 
@@ -250,12 +253,12 @@ def _check_threshold(model: Any, threshold: float) -> float | None:
         return None
     if model.history_.closed_loop and model.history_.events:
         warn_user(
-            f"the gap between groups was bounded at a threshold of {own:g}, and may be larger at "
+            f"the gap between groups was limited at a threshold of {own:g}, and may be larger at "
             f"{threshold:g}; audit the new predictions, or train for this threshold"
         )
     elif model.history_.constraint_names:
         warn_user(
-            f"the model was trained to decide at {own:g}; rates and gaps at {threshold:g} are "
-            "others; audit the new predictions"
+            f"the model was trained to decide at {own:g}; rates and gaps differ at {threshold:g}; "
+            "audit the new predictions"
         )
     return threshold

@@ -126,14 +126,14 @@ class Tally:
             scored=scored,
             scores=None if scored is None else self._scores.take(self._present()),
             comparison=comparison,
-            importance=self._importance(model) if self.explains else None,
+            importance=self._importance(model, positive) if self.explains else None,
         )
 
-    def _importance(self, model: Any) -> dict[str, Any]:
+    def _importance(self, model: Any, positive: Any) -> dict[str, Any]:
         place = {code: at for at, code in enumerate(self._present().tolist())}
         rows = {place[code]: rows for code, rows in self._explained.by_group().items()}
         sizes = self.counts().size.sum(axis=1).astype(int).tolist()
-        return importance_content(model, rows, self.names, sizes)
+        return importance_content(model, rows, self.names, sizes, positive)
 
     @property
     def note(self) -> str:

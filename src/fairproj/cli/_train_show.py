@@ -81,6 +81,11 @@ def show_data(
         f"{name}: {counted(n_rows, 'row')}. Label {task.label}: {positive} is positive "
         f"({positive_share:.1%}). Groups by {' and '.join(task.sensitive)}."
     )
+    if task.positive is None:
+        print_line(
+            f"'{positive}' is positive because it is last in sort order; pass --positive for the "
+            "favourable outcome if that is another label."
+        )
     show_table("Features, as read", ["kind", "columns", ""], table)
     shown = [(group, f"{size:,}") for group, size in groups[:_MOST_GROUPS]]
     title = "Groups" if len(groups) <= _MOST_GROUPS else f"The first of {len(groups)} groups"
@@ -118,7 +123,7 @@ def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> N
         print_line(result.note)
         print_line()
     print_line("Certificate of the training run (for its numbers: fairproj info)")
-    for sentence in certificate_words(model.certificate_, record.tested):
+    for sentence in certificate_words(model.certificate_, record.tested, model):
         print_line(sentence)
     print_line()
     print_line(f"Model: {output}")

@@ -408,10 +408,13 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         contributions : array of shape (n_rows, n_features + 1)
-            In units of `decision_function`, positive towards ``classes_[1]``. The last column is
-            the base value, the average margin of the training rows, and the same in all rows. The
-            columns of a row add up to its margin; with ``engine="xgboost"`` up to the rounding of
-            32-bit floats.
+            In units of `decision_function`, and like it about ``classes_[1]``, the label that is
+            last in sort order, even where ``pos_label`` is ``classes_[0]``: a value above 0 pushes
+            the row towards ``classes_[1]``. Reports and ``fairproj predict --reasons`` are about
+            the positive label, so with ``pos_label=classes_[0]`` their signs are the opposite
+            ones. The last column is the base value, the average margin of the training rows, and
+            the same in all rows. The columns of a row add up to its margin; with
+            ``engine="xgboost"`` up to the rounding of 32-bit floats.
 
         Raises
         ------

@@ -51,20 +51,24 @@ def rows_to_confirm(
     gap: float = 0.0,
     confidence: float = 0.95,
     power: float = 0.8,
+    n_groups: int = 2,
 ) -> int:
-    """How many rows each of two groups needs to confirm that their gap is at most ``max_gap``.
+    """How many rows each group needs to confirm that their gap is at most ``max_gap``.
 
     The least n, up to the steps of a discrete distribution, with
 
         P(bound of the difference <= max_gap; p_a = rate + gap / 2, p_b = rate - gap / 2) >= power
 
-    for n rows in each group, where the bound holds with ``confidence``. Rates beyond 0 and 1 are
-    both moved back. With the normal distribution, and a gap that is not near 0, n would be
+    for n rows in each of two groups, where the bound holds with ``confidence``. Rates beyond 0 and
+    1 are both moved back. With the normal distribution, and a gap that is not near 0, n would be
 
         (z_confidence + z_power)^2 (p_a (1 - p_a) + p_b (1 - p_b)) / (max_gap - gap)^2.
 
     For a gap of 0 either of the two groups may seem to have the higher rate, and (1 + power) / 2
     takes the place of power.
+
+    With more groups, all pairs of them have to be confirmed, as in `largest_confirmable_gap`: all
+    other groups have the rate ``rate``.
 
     Parameters
     ----------
@@ -78,6 +82,8 @@ def rows_to_confirm(
         Of the upper bound alone. `FairnessReport` at 0.95 has an upper bound at 0.975.
     power : float, default=0.8
         The chance to confirm.
+    n_groups : int, default=2
+        The number of groups, all with the same number of rows.
 
     Returns
     -------
@@ -97,10 +103,12 @@ def rows_to_confirm(
             f"gap must be at least 0 and below max_gap={max_gap:g}, got {gap!r}; no number of rows "
             "confirms a gap that is not there"
         )
+    if n_groups < 2:
+        raise ValueError(f"n_groups must be at least 2, got {n_groups!r}")
     if max_gap >= 1:
         return 1
     target = _Target(float(max_gap), float(confidence))
-    return _rows_to_confirm(target, float(rate), float(gap), float(power))
+    return _rows_to_confirm(target, float(rate), float(gap), float(power), int(n_groups))
 
 
 def largest_confirmable_gap(
@@ -246,24 +254,32 @@ class _Target(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _rows_to_confirm(target: _Target, rate: float, gap: float, power: float) -> int:
+def _rows_to_confirm(target: _Target, rate: float, gap: float, power: float, n_groups: int) -> int:
     rates = _rates(rate, gap)
     variance = max(sum(each * (1 - each) for each in rates), 0.01)
     z = _TYPICAL * target.z + max(float(special.ndtri(power)), 0.0)
     n = math.ceil(variance * (z / (target.max_gap - gap)) ** 2)
     for _ in range(_UPDATES):
         factors = _Factors.solve((n, n), rates, target)
-        previous, n = n, _least_rows(rates, target, power, factors, start=n)
+        previous, n = n, _least_rows(rate, gap, n_groups, target, power, factors, start=n)
         if abs(n - previous) <= _PRECISION * n:
             break
     return n
 
 
-def _least_rows(rates: Rates, target: _Target, power: float, factors: _Factors, start: int) -> int:
+def _least_rows(
+    rate: float,
+    gap: float,
+    n_groups: int,
+    target: _Target,
+    power: float,
+    factors: _Factors,
+    start: int,
+) -> int:
     """The least number of rows with enough power, by bisection."""
 
     def enough(n: int) -> bool:
-        return _chance((n, n), rates, target, factors) >= power
+        return _chance_of_all(np.full(n_groups, n), rate, gap, target, factors) >= power
 
     low, high = 0, start
     while not enough(high):

@@ -150,13 +150,15 @@ class Inspection:
     def _small_group(self, sizes: RateSizes, group: int) -> Finding:
         name, rows = self.group_names[group], int(sizes.held_out[group])
         row = "row" if rows == 1 else "rows"
-        best = "no gap below 1"
+        best = f"cannot show anything about the gap in the {sizes.rate.words}"
         if sizes.smallest is not None:
-            best = f"at best a gap of {np.ceil(1000 * sizes.smallest) / 1000:g}"
+            best = (
+                f"can at best show that the gap in the {sizes.rate.words} is below "
+                f"{np.ceil(1000 * sizes.smallest) / 1000:g}"
+            )
         words = (
-            f"group {name!r} has {rows:,} held-out {row}{_EVENTS[sizes.rate.event]}, which can "
-            f"confirm {best} in the {sizes.rate.words}; about {sizes.needed:,} rows of each group "
-            f"are needed to confirm {sizes.max_gap:g}"
+            f"group {name!r} has {rows:,} held-out {row}{_EVENTS[sizes.rate.event]}, which {best}; "
+            f"to show that it is below {sizes.max_gap:g}, each group needs about {sizes.needed:,}"
         )
         return Finding("small_group", name, float(rows), words)
 

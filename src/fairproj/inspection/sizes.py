@@ -23,6 +23,7 @@ from fairproj.data.types import Codes
 from fairproj.inference import largest_confirmable_gap, rows_to_confirm, smallest_max_gap
 
 POWER = 0.8
+_PRECISION = 1e-4  # of the smallest gap that rows confirm
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class RateSizes:
     rows, held_out : array of int
         The rows of each group, and those of them that are held out.
     needed : int or None
-        The rows that each of two groups of the same size needs; None for a gap of 0.
+        The rows that each group needs if all have the same size; None for a gap of 0.
     confirmable : float or None
         The largest true gap at which the held-out rows confirm ``max_gap``; None if there is none.
     smallest : float or None
@@ -89,7 +90,7 @@ def confirmable_gaps(
     -------
     DataFrame
         A row for each rate and group: ``rate``, ``group``, ``rows``, ``held_out``, ``needed`` (in
-        each of two groups of the same size), ``confirmable_gap`` (the largest true gap at which
+        each group, if all have the same size), ``confirmable_gap`` (the largest true gap at which
         the held-out rows of all groups confirm ``max_gap``; NaN if there is none) and
         ``smallest_max_gap`` (the smallest ``max_gap`` that they do confirm; NaN if it is
         ``max_gap`` or less).
@@ -178,8 +179,27 @@ def _rate_sizes(
         held_out = np.round(rate.counts(kept)[1]).astype(np.intp)
         assumed = share if rate.name == "selection_rate" else 0.5
         confirmable = largest_confirmable_gap(held_out, max_gap, assumed, **level)
-        needed = rows_to_confirm(max_gap, assumed, **level) if max_gap else None
+        needed = _needed(held_out, max_gap, assumed, confirmable is not None, level)
         smallest = None
         if confirmable is None:
             smallest = smallest_max_gap(held_out, assumed, **level)
+        if smallest is not None:
+            smallest = max(smallest, max_gap + _PRECISION)
         yield RateSizes(rate, max_gap, rows, held_out, needed, confirmable, smallest)
+
+
+def _needed(
+    held_out: Codes, max_gap: float, rate: float, confirmed: bool, level: dict[str, float]
+) -> int | None:
+    """The rows that each group needs, for the same rate, groups and power as is confirmed.
+
+    The chance to confirm rises with the rows up to the steps of a discrete distribution. Within
+    them, the number agrees with what the held-out rows confirm: it is above the smallest group
+    where they do not confirm ``max_gap``, and no more than the largest group where they do.
+    """
+    if not max_gap:
+        return None
+    needed = rows_to_confirm(max_gap, rate, n_groups=len(held_out), **level)
+    if confirmed:
+        return min(needed, int(held_out.max()))
+    return max(needed, int(held_out.min()) + 1)

@@ -30,7 +30,12 @@ from fairproj.report._summary import (
     summarize_estimator,
     summarize_predictions,
 )
-from fairproj.report._words import certificate_words, how_intervals_hold, interval_name
+from fairproj.report._words import (
+    certificate_words,
+    how_intervals_hold,
+    interval_name,
+    not_shown,
+)
 
 __all__ = [
     "METHODS",
@@ -54,6 +59,7 @@ __all__ = [
     "interval_name",
     "markdown",
     "model_card",
+    "not_shown",
     "price_content",
     "sampled_words",
     "search_content",

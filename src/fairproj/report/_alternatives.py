@@ -14,6 +14,7 @@ from fairproj.inference import FairnessReport
 from fairproj.report._content import Content, finite, printable
 from fairproj.report._markdown import _escape, _list, _reproduce, _section, _table
 from fairproj.report._source import Source
+from fairproj.report._training import error_weights
 from fairproj.selection import Alternatives
 from fairproj.selection.comparison import PLAIN, SCORES, describe
 
@@ -57,6 +58,7 @@ def alternatives_content(found: Alternatives, source: Source, positive: str) -> 
         "summary": found.summary(),
         "data": source.data,
         "positive_label": positive,
+        "errors_weighted": error_weights(found.plain),
         "metric": found.metric,
         "gap_name": statistic.words,
         "scoring": found.scoring,
@@ -157,6 +159,7 @@ def _asked(content: Content, source: Source) -> list[list[str]]:
         ["Data", source.data],
         *([name, value] for name, value in source.more.items()),
         ["Positive label", content["positive_label"]],
+        *([["Errors weighted", weighted]] if (weighted := content["errors_weighted"]) else []),
         ["Gap that is to be small", content["gap_name"]],
         ["Score that is to be kept", content["score_name"]],
         ["Tolerance", f"at most {content['tolerance']:g} below the plain model"],

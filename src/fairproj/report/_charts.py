@@ -80,6 +80,11 @@ def rate_axes(rates: Iterable[Sequence[dict[str, Any]]]) -> list[Axis]:
     return [axis([first * step, (first + count) * step], count) for first in firsts]
 
 
+def start_apart(axes: Sequence[Axis]) -> bool:
+    """Whether the axes start at different values."""
+    return len({one.low for one in axes}) > 1
+
+
 def gap_axis(gaps: Sequence[dict[str, Any]], limit: float | None) -> Axis:
     ends = [row[end] for row in gaps for end in ("estimate", "high")]
     return axis([0.0, *_known([*ends, limit])], 5)

@@ -12,11 +12,13 @@ what is not known. Page, Markdown and model card are rendered from it.
 ``target``, ``verdict``, ``summary``
     The gap looked at (``metric``, ``name``, ``max_gap``); one of ``met``, ``not met``,
     ``undecided``, ``not useful`` and ``no target``; and sentences.
+``targets``
+    The same of all gaps that are judged; the first is ``target``.
 ``price``
-    The plain model beside it: ``title``, ``about`` (what it is), ``sentence``, ``scores``
-    (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval`` (``estimate``,
-    ``low``, ``high`` of the difference of the accuracies, ``only_model``, ``only_plain``,
-    ``rows``).
+    The comparison with the unconstrained model: ``title``, ``about`` (what it is), ``sentence``,
+    ``scores`` (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval``
+    (``estimate``, ``low``, ``high`` of the difference of the accuracies, ``only_model``,
+    ``only_plain``, ``rows``).
 ``data``, ``scores``, ``rates``, ``gaps``, ``confidence``
     Groups with their rows; single numbers; and the tables of `FairnessReport`.
 ``selection_ratio``
@@ -30,14 +32,17 @@ what is not known. Page, Markdown and model card are rendered from it.
     threshold, by label (negative first); and ``rates``, whose ``hits`` and ``rows`` are the
     coefficients of the four counts of a group.
 ``calibration``
-    For all rows (``overall``) and for ``groups``: ``error`` and ``bins`` of equal numbers of rows,
+    A ``note``, which is empty unless errors were weighted by label. For all rows
+    (``overall``) and for ``groups``: ``error`` and ``bins`` of equal numbers of rows,
     with ``probability``, ``observed``, ``low``, ``high``, ``rows``, ``positives``.
 ``distribution``
     ``edges`` of bins of the probability, and the rows of each of the ``groups`` in them, by label.
 ``importance``
     ``features`` with the mean absolute contribution to the score, ``overall`` and by group
-    (``groups``), and its mean with its sign (``means``); ``sampled`` rows of each group; and a
-    ``sentence`` about the features that move groups apart.
+    (``groups``), and its mean with its sign (``means``), above 0 ``towards`` the positive label;
+    the standard errors of each (``overall_se``, ``groups_se``, ``means_se``); ``sampled`` rows of
+    each group; and a ``sentence`` about the features that move groups apart by more than chance
+    explains.
 ``proxies``
     What the checks before training found: a ``sentence``, and ``findings`` with ``kind``,
     ``name``, ``column``, ``measure`` (``shown`` as text) and ``words``.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 from sklearn.utils import _safe_indexing
 
+from fairproj.data.checks import counted
 from fairproj.data.types import Array, Codes
-from fairproj.report._content import Content
+from fairproj.report._content import Content, finite
 from fairproj.report._sample import GroupSample
 
+LEVEL = 0.05  # of the tests of differences between groups
+ROUNDING = 1e-9  # of a difference between means
 MOST_APART = 3  # features in the sentence
 MOST_EXPLAINED = 500  # rows; explaining one takes about as long as predicting a hundred
 
@@ -23,7 +28,7 @@ def can_explain(model: Any) -> bool:
 
 
 def importance_of_rows(
-    model: Any, X: Any, codes: Codes, names: Sequence[str], sizes: Sequence[int]
+    model: Any, X: Any, codes: Codes, names: Sequence[str], sizes: Sequence[int], positive: Any
 ) -> Content:
     """The importances from a sample of the rows of each group."""
     sample = GroupSample(len(names), MOST_EXPLAINED)
@@ -31,7 +36,7 @@ def importance_of_rows(
     matrices = {
         code: model.to_matrix(_safe_indexing(X, rows)) for code, rows in sample.by_group().items()
     }
-    return importance_content(model, matrices, names, sizes)
+    return importance_content(model, matrices, names, sizes, positive)
 
 
 def importance_content(
@@ -39,6 +44,7 @@ def importance_content(
     matrices: Mapping[int, NDArray[Any]],
     names: Sequence[str],
     sizes: Sequence[int],
+    positive: Any,
 ) -> Content:
     """The mean absolute contribution of each feature to the score, the largest first.
 
@@ -50,47 +56,126 @@ def importance_content(
         Encoded rows of each group.
     names, sizes : sequence
         Of the groups; a group counts in the overall mean by its size.
+    positive : label
+        The label whose score is explained: contributions above 0 are towards it.
     """
-    parts = {code: model.contributions_matrix(matrix)[:, :-1] for code, matrix in matrices.items()}
-    absolute = np.array([np.abs(part).mean(axis=0) for part in parts.values()])
-    signed = np.array([part.mean(axis=0) for part in parts.values()])
+    sign = 1.0 if positive == model.classes_[1] else -1.0
+    parts = {
+        code: sign * model.contributions_matrix(matrix)[:, :-1] for code, matrix in matrices.items()
+    }
+    absolute = _Means.of([np.abs(part) for part in parts.values()])
+    signed = _Means.of(list(parts.values()))
     weights = np.array([sizes[code] for code in parts], dtype=float)
-    overall: Array = weights @ absolute / weights.sum()
+    weights /= weights.sum()
+    overall: Array = weights @ absolute.mean
+    overall_se: Array = np.sqrt(weights**2 @ absolute.se**2)
     order = np.argsort(-overall, kind="stable")
     features = _feature_names(model, len(overall))
     groups = [names[code] for code in parts]
-    return {
-        "sentence": _apart(features, signed, groups, str(model.classes_[1])),
+    content = {
+        "sentence": _apart(features, signed, groups, str(positive)),
         "sampled": [
             {"group": names[code], "rows": len(part), "of": int(sizes[code])}
             for code, part in parts.items()
         ],
-        "towards": str(model.classes_[1]),
+        "towards": str(positive),
         "features": [
             {
                 "name": features[at],
                 "overall": float(overall[at]),
-                "groups": absolute[:, at].tolist(),
-                "means": signed[:, at].tolist(),
+                "overall_se": float(overall_se[at]),
+                "groups": absolute.mean[:, at].tolist(),
+                "groups_se": absolute.se[:, at].tolist(),
+                "means": signed.mean[:, at].tolist(),
+                "means_se": signed.se[:, at].tolist(),
             }
             for at in order.tolist()
         ],
     }
+    return finite(content)  # type: ignore[no-any-return]
 
 
-def _apart(features: Sequence[str], means: Array, groups: Sequence[str], towards: str) -> str:
-    """Which features move the mean scores of two groups apart most."""
-    spread = np.ptp(means, axis=0)
-    order = [at for at in np.argsort(-spread, kind="stable").tolist()[:MOST_APART] if spread[at]]
-    if not order:
-        return "No feature moves the mean scores of the groups apart."
-    most, least = means.argmax(axis=0).tolist(), means.argmin(axis=0).tolist()
+@dataclass(frozen=True)
+class _Means:
+    """Means by group and feature, their standard errors, and the rows of each group.
+
+    The standard error of a single row is not known: NaN.
+    """
+
+    mean: Array
+    se: Array
+    rows: NDArray[np.int_]
+
+    @classmethod
+    def of(cls, parts: Sequence[Array]) -> _Means:
+        rows = np.array([len(part) for part in parts])
+        deviation = [
+            part.std(axis=0, ddof=1) if len(part) > 1 else np.full(part.shape[1], np.nan)
+            for part in parts
+        ]
+        mean = np.array([part.mean(axis=0) for part in parts])
+        return cls(mean, np.array(deviation) / np.sqrt(rows)[:, None], rows)
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """By how much a feature moves the mean scores of two groups apart."""
+
+    feature: int
+    size: float
+    se: float
+    high: int
+    low: int
+
+
+def _differences(means: _Means) -> list[_Difference]:
+    """Of each feature the largest difference that chance does not explain, largest first.
+
+    A difference between two groups counts if it exceeds the standard error of the difference times
+    a quantile of Student's t distribution: two-sided, at the level `LEVEL` divided by the number of
+    comparisons (Bonferroni). The degrees of freedom are those of the smaller sample.
+    """
+    n_groups, n_features = means.mean.shape
+    pairs = [(a, b) for a in range(n_groups) for b in range(n_groups) if a < b]
+    found: dict[int, _Difference] = {}
+    for a, b in pairs:
+        freedom = min(means.rows[a], means.rows[b]) - 1
+        if freedom < 1:
+            continue
+        factor = special.stdtrit(freedom, 1 - LEVEL / (2 * n_features * len(pairs)))
+        difference = means.mean[a] - means.mean[b]
+        se = np.hypot(means.se[a], means.se[b])
+        for at in np.flatnonzero(np.abs(difference) > factor * se + ROUNDING).tolist():
+            size = abs(float(difference[at]))
+            if at not in found or size > found[at].size:
+                high, low = (a, b) if difference[at] > 0 else (b, a)
+                found[at] = _Difference(at, size, float(se[at]), high, low)
+    return sorted(found.values(), key=lambda one: -one.size)
+
+
+def _apart(features: Sequence[str], means: _Means, groups: Sequence[str], towards: str) -> str:
+    """Which features move the mean scores of groups apart by more than chance explains."""
+    n_groups, n_features = means.mean.shape
+    n_compared = n_features * (n_groups * (n_groups - 1) // 2)
+    if not n_compared:
+        return "There is only one group, so no groups are compared here."
+    compared = counted(n_compared, "comparison")
+    test = f"two-sided tests at {100 * LEVEL:g} %, Bonferroni-corrected for {compared}"
+    found = _differences(means)
+    if not found:
+        return (
+            "No feature moves the mean scores of the groups apart by more than chance explains in "
+            f"the rows sampled ({test})."
+        )
     told = [
-        f"{features[at]} (by {spread[at]:.2f}: most for {groups[most[at]]}, least for "
-        f"{groups[least[at]]})"
-        for at in order
+        f"{features[one.feature]} by {one.size:.2g} (standard error {one.se:.1g}; highest for "
+        f"{groups[one.high]}, lowest for {groups[one.low]})"
+        for one in found[:MOST_APART]
     ]
-    return f"Towards {towards}, these move the mean scores of groups apart most: {', '.join(told)}."
+    return (
+        f"In the score for '{towards}', these features move the mean scores of groups apart by "
+        f"more than chance explains in the rows sampled: {', '.join(told)}. This rests on {test}."
+    )
 
 
 def _feature_names(model: Any, n_features: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from fairproj.data.checks import counted
 from fairproj.report import _charts
 from fairproj.report._content import Content, printable
-from fairproj.report._words import interval_name
+from fairproj.report._words import interval_name, not_shown
 
 
 def markdown(content: Content) -> str:
@@ -22,7 +22,7 @@ def markdown(content: Content) -> str:
         *_section("Verdict", map(_escape, content["summary"])),
         *_measured(content),
         *_optional("Other settings", content["frontier"], _frontier),
-        *_section("What was not looked at", [_list(content["not_looked_at"])]),
+        *_section("Not covered", [_list(content["not_looked_at"])]),
         *_section("Caveats", [_list(content["caveats"])]),
         *_section("What was asked", [_table(["", ""], content["asked"])]),
         *_optional("Certificate of the training run", content["certificate"], _certificate),
@@ -34,14 +34,21 @@ def markdown(content: Content) -> str:
 def _measured(content: Content) -> list[str]:
     """What was measured on the rows, which a report and a model card share."""
     return [
-        *_optional("The plain model beside it", content["price"], _price),
+        *_optional("Compared with the unconstrained model", content["price"], _price),
         *_section("Data and groups", [*_data(content["data"]), _scores(content)]),
         *_section("Rates by group", [_intervals(content), _rates(content)]),
         *_section(
             "Gaps between groups",
             [_escape(content["selection_ratio"]["sentence"]), _gaps(content)],
         ),
-        *_optional("Other thresholds", content["thresholds"], _thresholds),
+        *_optional(
+            "Other thresholds",
+            content["thresholds"],
+            lambda part: [
+                *filter(None, [_escape(not_shown(content["targets"]))]),
+                *_thresholds(part),
+            ],
+        ),
         *_optional("Calibration by group", content["calibration"], _calibration),
         *_optional("Probabilities by group", content["distribution"], _distribution),
         *_optional("What the decisions rest on", content["importance"], _importance),
@@ -54,7 +61,8 @@ def model_card(content: Content) -> str:
     content = printable(content)
     ask = "*To be filled in by the owner of the model.*"
     name = content["title"].removeprefix("Fairness report: ")
-    looked_at = f"The {content['target']['name']} was looked at."
+    names = " and the ".join(one["name"] for one in content["targets"])
+    looked_at = f"The {names} {'was' if len(content['targets']) == 1 else 'were'} looked at."
     parts = [
         f"# Model card: {_escape(name)}",
         *_section("Model", [_table(["", ""], [*content["subject"], *content["asked"]])]),
@@ -67,7 +75,7 @@ def model_card(content: Content) -> str:
         parts += _section("Training", map(_escape, content["certificate"]["words"]))
     parts += [
         *_section("Ethical considerations", [ask]),
-        *_section("What was not looked at", [_list(content["not_looked_at"])]),
+        *_section("Not covered", [_list(content["not_looked_at"])]),
         *_section("Caveats", [_list(content["caveats"])]),
         *_section("Reproduce", _reproduce(content["reproduce"])),
     ]
@@ -200,6 +208,7 @@ def _calibration(calibration: Content) -> list[str]:
         for one in group["bins"]
     ]
     return [
+        *([_escape(calibration["note"])] if calibration["note"] else []),
         _table(["Group", "Rows", "Calibration error"], errors),
         _table(["Group", "Mean probability", "Observed share of positives", "Rows"], bins),
     ]
@@ -223,14 +232,22 @@ def _importance(importance: Content) -> list[str]:
     sampled = sum(group["rows"] for group in importance["sampled"])
     note = (
         "By how much each feature moves the score up or down on average (mean absolute SHAP "
-        f"value), over {sampled:,} rows drawn at random with a fixed seed."
+        f"value), over {sampled:,} rows drawn at random with a fixed seed, ± one standard error."
     )
     head = ["Feature", "All", *(group["group"] for group in importance["sampled"])]
     rows = [
-        [one["name"], _number(one["overall"]), *map(_number, one["groups"])]
+        [
+            one["name"],
+            _with_error(one["overall"], one["overall_se"]),
+            *map(_with_error, one["groups"], one["groups_se"]),
+        ]
         for one in importance["features"]
     ]
     return [note, _escape(importance["sentence"]), _table(head, rows)]
+
+
+def _with_error(value: float, error: float | None) -> str:
+    return _number(value) + ("" if error is None else f" ± {error:.3f}")
 
 
 def _proxies(proxies: Content) -> list[str]:
@@ -275,9 +292,7 @@ def _reproduce(reproduce: Content) -> list[str]:
         parts.append("```sh\n" + reproduce["command"].replace("```", "") + "\n```")
     if reproduce["claimed"]:
         claimed = reproduce["claimed"].replace("```", "")
-        parts.append(
-            f"The model, as its file says; nobody has checked that:\n\n```sh\n{claimed}\n```"
-        )
+        parts.append(f"The model, as its file says (not verified):\n\n```sh\n{claimed}\n```")
     if reproduce["sha256"]:
         parts.append(f"SHA-256 of the data: `{reproduce['sha256']}`")
     return [*parts, _table(["Package", "Version"], reproduce["versions"].items())]

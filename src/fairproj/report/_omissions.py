@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fairproj.inference.report import innermost
 from fairproj.report._content import Content
 from fairproj.report._source import Source
+from fairproj.report._training import error_weights
 
 
 def not_looked_at(content: Content, source: Source, estimator: Any = None) -> list[str]:
@@ -17,8 +19,18 @@ def not_looked_at(content: Content, source: Source, estimator: Any = None) -> li
         *_of_rows(content),
         "Single persons: whether similar people are treated alike was not looked at.",
         "Causes: the report says that groups differ, and not why they do.",
-        "What errors cost: a false positive and a false negative count the same here.",
+        _of_costs(estimator),
     ]
+
+
+def _of_costs(estimator: Any) -> str:
+    weighted = "" if estimator is None else error_weights(innermost(estimator))
+    if not weighted:
+        return "What errors cost: a false positive and a false negative count the same here."
+    return (
+        "What errors cost: the accuracy counts a false positive and a false negative the same, "
+        f"whereas training weighted errors ({weighted})."
+    )
 
 
 def _of_groups(content: Content, source: Source) -> Iterator[str]:

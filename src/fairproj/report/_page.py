@@ -8,6 +8,7 @@ from typing import Any
 
 from fairproj.report import _charts
 from fairproj.report._content import Content, finite, printable
+from fairproj.report._words import not_shown
 
 _TEMPLATES = {"fairproj report": "page.html", "fairproj alternatives": "alternatives.html"}
 _VERDICTS = {
@@ -45,6 +46,7 @@ def _environment() -> Any:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= _filters()
     environment.globals |= {"charts": _charts, "verdicts": _VERDICTS, "by_rate": _by_rate}
+    environment.globals["not_shown"] = not_shown
     environment.globals |= {"css": _text("page.css"), "js": _text("page.js")}
     return environment
 
@@ -59,6 +61,7 @@ def _filters() -> dict[str, Callable[..., str]]:
         "cut": _cut,
         "signed": _signed,
         "short": "{:g}".format,
+        "error": _error,
         "with_se": _with_se,
         "with_interval": _with_interval,
     }
@@ -83,8 +86,12 @@ def _signed(value: float | None) -> str:
 
 
 def _with_se(point: Content, name: str) -> str:
-    error = point[f"{name}_se"]
-    return _number(point[name]) + ("" if error is None else f" ± {error:.3f}")
+    return _number(point[name]) + _error(point[f"{name}_se"])
+
+
+def _error(value: float | None) -> str:
+    """A standard error after a value; nothing where it is not known."""
+    return "" if value is None else f" ± {value:.3f}"
 
 
 def _with_interval(row: Content, name: str = "") -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
@@ -47,20 +51,50 @@ class Comparison:
     only_plain: int
 
 
-def comparison_content(compared: Comparison, content: Content, *, searched: bool) -> Content:
-    """What the constraint cost on the rows of a report, with an interval for the accuracy."""
+def balanced_accuracy(counts: CellCounts) -> float:
+    """The mean over the labels of the share predicted correctly."""
+    size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
+    present = size > 0  # as scikit-learn, which leaves out a class without rows
+    return float(np.mean(correct[present] / size[present]))
+
+
+def comparison_content(
+    compared: Comparison, content: Content, *, searched: bool, weighted: bool = False
+) -> Content:
+    """What the constraint cost on the rows of a report, with an interval for the accuracy.
+
+    Where errors were ``weighted`` by label, the balanced accuracy stands beside the accuracy.
+    """
     measured = compared.price
     if content["data"]["seen"]:
         measured = replace(measured, rows="training rows")
     elif content["data"]["seen"] is None:
         measured = replace(measured, rows="given rows")
-    statistic = STATISTICS[content["target"]["metric"]]
-    gap = target_gap(content)["estimate"]
-    plain_gap = statistic.value(compared.plain)
-    price = price_content(measured, statistic.words, gap, plain_gap, searched=searched)
+    gaps = [_gap_row(target, compared.plain, content) for target in content["targets"]]
+    price = price_content(measured, gaps, searched=searched)
+    if weighted:
+        name = "balanced accuracy"
+        model = next(row["value"] for row in content["scores"] if row["name"] == name)
+        plain = balanced_accuracy(compared.plain)
+        row = {"name": name, "model": model, "plain": plain, "difference": model - plain}
+        price["scores"].insert(1, row)
     if not content["data"]["seen"]:
         price["interval"] = _interval(compared, content["confidence"])
     return price
+
+
+def _gap_row(target: Content, plain: CellCounts, content: Content) -> Content:
+    """A gap of both models on the same rows, with its limit, if there is one."""
+    limit, gap = target["max_gap"], target_gap({**content, "target": target})["estimate"]
+    plain_gap = STATISTICS[target["metric"]].value(plain)
+    known = gap is not None and math.isfinite(plain_gap)
+    return {
+        "name": target["name"] + ("" if limit is None else f" (at most {limit:g})"),
+        "gap": target["name"],
+        "model": gap,
+        "plain": plain_gap,
+        "difference": gap - plain_gap if known else None,
+    }
 
 
 def _interval(compared: Comparison, confidence: float) -> Content:
@@ -79,27 +113,36 @@ def _interval(compared: Comparison, confidence: float) -> Content:
 
 
 def _interval_words(interval: Content, confidence: float) -> str:
-    low, high = (f"{100 * interval[end]:+.1f}" for end in ("low", "high"))
-    told = "" if interval["low"] > 0 or interval["high"] < 0 else ", which includes no change"
     text = (
-        "For new people, the constraint changes the accuracy by between "
-        f"{low} and {high} percentage points with {confidence_words(confidence)} confidence{told}. "
-        f"This exact interval rests on the {interval['only_model']:,} rows that only the model "
-        f"labels correctly, and the {interval['only_plain']:,} that only the plain one does. The "
-        "other differences have no interval."
+        f"For new people, the constraint {_change(interval['low'], interval['high'])} with "
+        f"{confidence_words(confidence)} confidence. This exact interval rests on the "
+        f"{interval['only_model']:,} rows that only the model labels correctly, and the "
+        f"{interval['only_plain']:,} that only the unconstrained one does. The other differences "
+        "have no interval."
     )
     return text.replace("-", "\N{MINUS SIGN}")
 
 
+def _change(low: float, high: float) -> str:
+    """What an interval says about the accuracy, in percentage points."""
+    least, most = (f"{100 * size:.1f}" for size in sorted((abs(low), abs(high))))
+    if high < 0:
+        return f"lowers the accuracy by {least} to {most} percentage points"
+    if low > 0:
+        return f"raises the accuracy by {least} to {most} percentage points"
+    return (
+        f"changes the accuracy by {100 * low:+.1f} to {100 * high:+.1f} percentage points, which "
+        "includes no change,"
+    )
+
+
 def price_content(
     price: Price,
-    gap_name: str = "",
-    gap: float | None = None,
-    plain_gap: float | None = None,
+    gaps: Sequence[Content] = (),
     *,
     searched: bool = False,
 ) -> Content:
-    """A title, a table and sentences; with the gap of both models on the same rows, if given.
+    """A title, a table and sentences; with gaps of both models on the same rows, if given.
 
     With ``searched`` the plain model is that of a search for alternatives, and need not have the
     model's settings.
@@ -107,22 +150,21 @@ def price_content(
     scores = [
         {"name": words, **price.to_frame().loc[name].to_dict()} for name, words in _NAMES.items()
     ]
-    gaps = ""
-    if gap is not None and plain_gap is not None:
-        difference = gap - plain_gap
-        scores.append(
-            {"name": gap_name, "model": gap, "plain": plain_gap, "difference": difference}
-        )
-        gaps = (
-            f" The {gap_name} is {points(gap)} with the constraint and {points(plain_gap)} without."
-        )
+    told = ""
+    for row in gaps:
+        if row["difference"] is not None:
+            scores.append({name: row[name] for name in ("name", "model", "plain", "difference")})
+            told += (
+                f" The {row['gap']} is {points(row['model'])} with the constraint and "
+                f"{points(row['plain'])} without."
+            )
     seen = ", where both models look better than they are" if "training" in price.rows else ""
     content: Content = {
         "title": f"What fairness cost, on {price.n_rows:,} {price.rows}{seen}",
         "scores": scores,
         "points": price.accuracy_points,
         "about": _ABOUT[searched],
-        "sentence": _sentence(price, _PLAIN[searched]) + gaps,
+        "sentence": _sentence(price, _PLAIN[searched]) + told,
         "interval": None,
     }
     return finite(content)  # type: ignore[no-any-return]

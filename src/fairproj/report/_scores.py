@@ -154,6 +154,7 @@ def calibration_content(rows: ScoredRows, names: Sequence[str], confidence: floa
     """The observed share of positives against the probability, overall and by group."""
     groups = [_calibration(rows, rows.groups == g, confidence) for g in range(len(names))]
     return {
+        "note": "",
         "rows": len(rows.actual),
         "sampled_from": rows.sampled_from,
         "overall": _calibration(rows, np.ones(len(rows.actual), dtype=bool), confidence),

@@ -37,7 +37,7 @@ class Source:
     trained : str
         The date of training.
     claimed : str
-        The command that the model file says it was made by. Nobody has checked that.
+        The command that the model file says it was made by, not verified.
     findings : list of dict, optional
         What the checks before training found, with ``kind``, ``column``, ``measure`` and
         ``words``; None where nothing is known of checks.
@@ -45,6 +45,8 @@ class Source:
         The limits of an exact test of the finished model, for which training aimed at less.
     confirmed : str
         What the test found, if it was about the gap and the groups of the report.
+    weights : str
+        The column that training weighted rows by, if there was one.
     searched : bool
         Whether a search for alternatives chose the model, and its plain model is that search's.
     """
@@ -64,6 +66,7 @@ class Source:
     findings: list[dict[str, Any]] | None = None
     tested: list[float] = field(default_factory=list)
     confirmed: str = ""
+    weights: str = ""
     searched: bool = False
 
     def reproduce(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fairproj.data.checks import counted
 from fairproj.inference.report import innermost
 from fairproj.report._content import Content
 from fairproj.report._source import Source
+from fairproj.report._training import error_weights
 
 _MOST_FEATURES = 40  # in the table; the content has them all
 _MOST_GROUPS = 12
@@ -27,6 +28,7 @@ def subject(content: Content, source: Source, estimator: Any = None) -> list[lis
         ["Sensitive columns", ", ".join(source.sensitive) or "not named"],
         ["Groups compared", _groups(data["groups"])],
         *_features(content["features"], source),
+        *_weights(source, estimator),
         ["Rows", _rows(data)],
         ["Trained", source.trained or "date not recorded"],
         ["Report written", content["created"]],
@@ -74,6 +76,15 @@ def _groups(groups: Sequence[Content]) -> str:
 def _rows(data: Content) -> str:
     which = f", {data['which']}" if data["which"] else ""
     return f"{counted(data['rows'], 'row')} of {data['name']}{which}"
+
+
+def _weights(source: Source, estimator: Any) -> list[list[str]]:
+    """How training weighted errors and rows, where it did."""
+    errors = "" if estimator is None else error_weights(innermost(estimator))
+    rows = [["Errors weighted", errors]] if errors else []
+    if source.weights:
+        rows.append(["Rows weighted", f"in training, by the column {source.weights}"])
+    return rows
 
 
 def _features(features: Content | None, source: Source) -> list[list[str]]:

@@ -34,7 +34,12 @@ from fairproj.report._content import Content
 from fairproj.report._dynamics import dynamics
 from fairproj.report._importance import can_explain, importance_of_rows
 from fairproj.report._omissions import not_looked_at
-from fairproj.report._price import Comparison, comparison_content, price_content
+from fairproj.report._price import (
+    Comparison,
+    balanced_accuracy,
+    comparison_content,
+    price_content,
+)
 from fairproj.report._proxies import proxies_content
 from fairproj.report._scores import (
     ScoreCounts,
@@ -45,6 +50,7 @@ from fairproj.report._scores import (
 )
 from fairproj.report._source import Source
 from fairproj.report._subject import features_of, kind_of, model_name, subject
+from fairproj.report._training import error_weights, not_frequencies, opposite_labels
 
 FOUR_FIFTHS = 0.8
 
@@ -178,7 +184,9 @@ class _Rows:
         inner, importance = innermost(self.estimator), None
         if inner is self.estimator and can_explain(inner):
             sizes = counts.size.sum(axis=1).astype(int).tolist()
-            importance = importance_of_rows(inner, self.X, groups.codes, groups.names, sizes)
+            importance = importance_of_rows(
+                inner, self.X, groups.codes, groups.names, sizes, self.positive
+            )
         return Evidence(
             counts, self._threshold(scored), scored, scores, self._comparison(), importance
         )
@@ -237,23 +245,29 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
     """
     inner = innermost(estimator)
     content["title"] = f"Fairness report: {model_name(source, estimator)}"
-    content["asked"] = _asked(content["target"], _model_rows(estimator, source), source)
+    content["asked"] = _asked(content["targets"], _model_rows(estimator, source), source)
     content["threshold"] = evidence.threshold
     content["features"] = features_of(estimator, source)
     content["importance"] = evidence.importance
     _add_scores(content, evidence)
+    _add_weights(content, inner)
     if isinstance(getattr(inner, "history_", None), History):
         content["dynamics"] = dynamics(inner.history_)
-        content["certificate"] = _certificate(inner.certificate_, source)
+        content["certificate"] = _certificate(inner, source)
+        if opposite := opposite_labels(inner):
+            content["caveats"].append(opposite)
         if source.confirmed:
             content["summary"].append(f"A test after training confirmed: {source.confirmed}.")
-        content["summary"] += _words.decision(inner)
+        content["summary"] += _words.decision(inner, content["target"]["metric"])
         judged = content["verdict"] in ("met", "undecided")
         if judged and not getattr(inner.certificate_, "useful", True):
             content["verdict"] = "not useful"
     if evidence.comparison is not None:
         content["price"] = comparison_content(
-            evidence.comparison, content, searched=source.searched
+            evidence.comparison,
+            content,
+            searched=source.searched,
+            weighted=bool(error_weights(inner)),
         )
     elif hasattr(inner, "baseline_") and hasattr(inner, "price_"):
         content["price"] = price_content(inner.price_, searched=source.searched)  # of training
@@ -274,6 +288,21 @@ def _add_scores(content: Content, evidence: Evidence) -> None:
         content["thresholds"] = threshold_content(
             evidence.scores, evidence.counts, names, content["target"], evidence.threshold
         )
+
+
+def _add_weights(content: Content, model: Any) -> None:
+    """Add what a reader must know of a model whose errors were weighted by label."""
+    if content["calibration"] is not None:
+        content["calibration"]["note"] = not_frequencies(model)
+    if not (weighted := error_weights(model)):
+        return
+    scores = {row["name"]: row["value"] for row in content["scores"]}
+    content["summary"].insert(
+        1,
+        f"Training weighted errors by label ({weighted}). The balanced accuracy, the mean of the "
+        "shares of both labels that are predicted correctly, is "
+        f"{_words.percent(scores['balanced accuracy'])}.",
+    )
 
 
 def sampled_words(n_sampled: int, n_rows: int) -> str:
@@ -353,14 +382,14 @@ def summarize_counts(
     report = FairnessReport.from_counts(
         counts, group_names, confidence=confidence, simultaneous=simultaneous
     )
-    target = {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
+    target = _target(metric, max_gap)
     content: Content = {
         "format": "fairproj report",
         "format_version": 2,
         "title": f"Fairness report: {model_name(source)}",
         "created": datetime.date.today().isoformat(),
         "target": target,
-        "asked": _asked(target, [], source),
+        "targets": [target, *map(_target, other_targets, other_targets.values())],
         "data": _data(counts, group_names, positive, source),
         "scores": _scores(counts),
         "constant": _is_constant(counts),
@@ -373,7 +402,8 @@ def summarize_counts(
     content["verdict"] = _verdict(content)
     content["summary"] = _words.sentences(content)
     content["selection_ratio"] = _selection_ratio(content)
-    _add_targets(content, other_targets)
+    content["asked"] = _asked(content["targets"], [], source)
+    _judge_others(content)
     content["caveats"] = _words.caveats(content, report.too_small)
     content["subject"] = subject(content, source)
     content["not_looked_at"] = not_looked_at(content, source)
@@ -407,17 +437,19 @@ def _selection_ratio(content: Content) -> Content:
     return {**ratio, "sentence": _words.four_fifths(ratio, content)}
 
 
-def _add_targets(content: Content, targets: Mapping[str, float]) -> None:
-    """Judge further gaps; the verdict is the worst of all."""
+def _target(metric: str, max_gap: float | None) -> Content:
+    statistic = find_statistic(metric, "metric")
+    return {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
+
+
+def _judge_others(content: Content) -> None:
+    """Judge the gaps beside the one looked at first; the verdict is the worst of all."""
     verdicts = [content["verdict"]]
-    for metric, max_gap in targets.items():
-        statistic = find_statistic(metric, "metric")
-        target = {"metric": statistic.name, "name": statistic.words, "max_gap": max_gap}
+    for target in content["targets"][1:]:
         other = {**content, "target": target}
         other["verdict"] = _verdict(other)
         verdicts.append(other["verdict"])
         content["summary"] += _words.target_sentences(other)
-        content["asked"].insert(2, [f"Largest {statistic.words} allowed", f"{max_gap:g}"])
     if content["verdict"] != "no target":
         content["verdict"] = min(verdicts, key=["not useful", "not met", "undecided", "met"].index)
 
@@ -496,11 +528,9 @@ def _data(counts: CellCounts, names: list[str], positive: str, source: Source) -
 
 
 def _scores(counts: CellCounts) -> list[Content]:
-    size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
-    present = size > 0  # as scikit-learn, which leaves out a class without rows
     scores = {
         "accuracy": counts.accuracy,
-        "balanced accuracy": float(np.mean(correct[present] / size[present])),
+        "balanced accuracy": balanced_accuracy(counts),
         "accuracy of the majority label": counts.constant_accuracy,
     }
     return [{"name": name, "value": value} for name, value in scores.items()]
@@ -519,20 +549,27 @@ def _probability_scores(rows: ScoredRows) -> list[Content]:
     return [{"name": name, "value": float(value)} for name, value in scores.items()]
 
 
-def _certificate(certificate: Any, source: Source) -> Content:
+def _certificate(model: Any, source: Source) -> Content:
+    certificate = model.certificate_
     return {
         "rows": [list(row) for row in certificate.rows()],
-        "words": _words.certificate_words(certificate, source.tested),
+        "words": _words.certificate_words(certificate, source.tested, model),
         "caveat": _words.certificate_caveat(certificate),
         "holds": bool(certificate.holds),
     }
 
 
-def _asked(target: Content, model: list[list[str]], source: Source) -> list[list[str]]:
-    limit = target["max_gap"]
+def _asked(targets: list[Content], model: list[list[str]], source: Source) -> list[list[str]]:
+    gaps, limits = "Gap looked at", "Largest gap allowed"
+    allowed = [
+        "none was named" if one["max_gap"] is None else f"{one['max_gap']:g}" for one in targets
+    ]
+    if len(targets) > 1:
+        gaps, limits = "Gaps looked at", "Largest gaps allowed"
+        allowed = [f"{one['name']} {most}" for one, most in zip(targets, allowed, strict=True)]
     return [
-        ["Gap looked at", target["name"]],
-        ["Largest gap allowed", "none was named" if limit is None else f"{limit:g}"],
+        [gaps, "; ".join(one["name"] for one in targets)],
+        [limits, "; ".join(allowed)],
         *model,
         *([name, text] for name, text in source.more.items()),
     ]
@@ -565,7 +602,7 @@ def _training_rows(model: Any, source: Source) -> list[list[str]]:
         ["Constraint in training", _words.constraint(model.constraints)],
         ["What training bounded", bounded],
         [f"Bound in training ({parameter})", _words.aim(bounds, source.tested)],
-        ["Most rounds", str(model.n_estimators)],
+        ["Maximum rounds", str(model.n_estimators)],
         ["Weak learner", _learner(model)],
         *decided,
     ]

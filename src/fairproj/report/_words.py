@@ -9,6 +9,7 @@ from fairproj.boosting.certificate import Certificate, GapCertificate
 from fairproj.constraints import STATISTICS, Constraint, find_statistic, statistic_names
 from fairproj.data.checks import counted
 from fairproj.report._content import Content
+from fairproj.report._training import limit_words, opposite_labels
 
 _MOST_NAMES = 8  # of groups in a sentence
 
@@ -49,8 +50,8 @@ def how_intervals_hold(content: Content) -> str:
     """By themselves, or together."""
     if content["simultaneous"]:
         return (
-            "All intervals of rates and gaps hold together with the stated confidence; each by "
-            "itself is wider than it would have to be."
+            "All intervals of rates and gaps hold together with the stated confidence, so each is "
+            "wider than an interval on its own."
         )
     return (
         "Each interval holds with the stated confidence by itself. Looking at many of them, some "
@@ -61,6 +62,14 @@ def how_intervals_hold(content: Content) -> str:
 def points(value: float, digits: int = 1) -> str:
     """A gap for a general reader."""
     return f"{100 * value:.{digits}f} percentage points"
+
+
+def not_shown(targets: Sequence[Content]) -> str:
+    """Which gap is shown where there is room for one, and which are not; empty if all are."""
+    if len(targets) < 2:
+        return ""
+    others = " and ".join(f"the {one['name']}" for one in targets[1:])
+    return f"The gap shown here is the {targets[0]['name']}; {others} is not shown."
 
 
 def target_gap(content: Content) -> Content:
@@ -92,20 +101,22 @@ def threshold(model: Any) -> str:
     """Where a fitted `FairBoostClassifier` decides."""
     positive = model.classes_[-1] if model.pos_label is None else model.pos_label
     certificate = model.certificate_
-    text = f"{positive} where its probability is above {model.threshold_:.4g}"
+    text = f"'{positive}' when the probability of '{positive}' exceeds {model.threshold_:.4g}"
     if certificate.bias:
         text += f", after a bias of {certificate.bias:+.3f} was added to the score"
     return text
 
 
-def decision(model: Any) -> list[str]:
-    """At which threshold the gap was bounded, and whether the model is useful there."""
+def decision(model: Any, metric: str | None = None) -> list[str]:
+    """At which threshold the gap was limited, and whether the model is useful there.
+
+    ``metric`` is the gap that a report looks at; by default, all gaps of training are meant.
+    """
     if not model.history_.closed_loop:
         return []
     certificate = model.certificate_
-    texts = [f"The model predicts {threshold(model)}."]
-    if certificate.event:
-        texts = [f"{texts[0]} Its gap was bounded at this threshold and at no other."]
+    limited = limit_words(model, metric) if certificate.event else "."
+    texts = [f"The model predicts {threshold(model)}{limited}"]
     if not certificate.useful:
         texts.append(_NOT_USEFUL.format(rows=watched(certificate)))
     return texts
@@ -163,7 +174,7 @@ def four_fifths(ratio: Content, content: Content) -> str:
     if content["data"]["seen"]:
         return f"{measured} {rule}; on rows of training, nothing follows for other people."
     interval = f"{ratio['low']:.3f} to {ratio['high']:.3f} {_with_confidence(content)}"
-    judged = f"the interval, {interval}, reaches to both sides of it"
+    judged = f"the interval, {interval}, includes it"
     if ratio["low"] >= ratio["wanted"]:
         judged = f"the whole interval, {interval}, is above it"
     elif ratio["high"] < ratio["wanted"]:
@@ -215,15 +226,16 @@ def _judged(content: Content, gap: Content, digits: int) -> str:
         return "No target was named, so nothing is judged here."
     if content["verdict"] == "not useful":
         return f"The target, at most {points(limit, digits)}, says nothing about such a model."
-    side = "the range reaches to both sides"
+    side = "the interval includes the target"
     if gap["estimate"] is not None:
         where = "within it" if gap["estimate"] <= limit else "above it"
         side = f"the measured gap is {where}, but {side}"
     closing = {
-        "met": "is met: the whole range is within it.",
-        "not met": "is not met: the whole range is above it.",
+        "met": "is met: the whole interval is within it.",
+        "not met": "is not met: the whole interval is above it.",
         "undecided": f"can be neither confirmed nor ruled out from these rows: {side}. More rows "
-        f"would narrow it; the smallest group has {gap['n_smallest']:,} that count.",
+        "would narrow it; the smallest group has only "
+        f"{counted(gap['n_smallest'], 'row')} for this rate.",
     }[content["verdict"]]
     return f"The target, at most {points(limit, digits)}, {closing}"
 
@@ -285,16 +297,18 @@ def caveats(content: Content, too_small: list[str]) -> list[str]:
 
 
 def certificate_words(
-    certificate: Certificate | GapCertificate, tested: Sequence[float] = ()
+    certificate: Certificate | GapCertificate, tested: Sequence[float] = (), model: Any = None
 ) -> list[str]:
     """The certificate in plain words.
 
     ``tested`` are the limits of a test of the finished model, for which training aimed at less.
+    With the ``model``, all gaps that it was trained for are named, and the groups and labels that
+    training learned with the opposite label.
     """
     if isinstance(certificate, GapCertificate):
         texts = [
-            _gap_kept(certificate, tested),
-            *_signed_costs(certificate),
+            _gap_kept(certificate, tested, model),
+            *_signed_costs(certificate, model),
             _proved_error(certificate),
         ]
     else:
@@ -341,7 +355,7 @@ def _aimed(certificate: GapCertificate, tested: Sequence[float]) -> str:
     )
 
 
-def _gap_kept(certificate: GapCertificate, tested: Sequence[float]) -> str:
+def _gap_kept(certificate: GapCertificate, tested: Sequence[float], model: Any) -> str:
     text = f"Training kept {certificate.n_rounds} of {counted(certificate.n_rounds_run, 'round')}."
     if not certificate.event:
         text += " No gap was bounded: nothing was compared."
@@ -354,6 +368,7 @@ def _gap_kept(certificate: GapCertificate, tested: Sequence[float]) -> str:
             f"{points(gap, digits)}, {side(certificate)} {name}, "
             f"{points(limit, digits)}. That holds where the model decides, at a "
             f"probability of {certificate.threshold:.4g}."
+            f"{_other_gaps(certificate, model)}"
         )
         if tested:
             text += f" {_aimed(certificate, tested)}"
@@ -365,6 +380,25 @@ def _gap_kept(certificate: GapCertificate, tested: Sequence[float]) -> str:
     if certificate.useful:
         return text
     return f"{text} {_NOT_USEFUL.format(rows=watched(certificate))}"
+
+
+def _other_gaps(certificate: GapCertificate, model: Any) -> str:
+    """The other gaps that training limited, which are further below their limits."""
+    if model is None or len(model.history_.events) < 2:
+        return ""
+    history = model.history_
+    last = history[history.n_kept - 1].observed
+    gaps = (last.bias if history.bias else last).gaps
+    others = [
+        f"{event} {points(gap, _digits(limit, gap))}, of at most "
+        f"{points(limit, _digits(limit, gap))}"
+        for event, gap, limit in zip(history.events, gaps, history.limits, strict=True)
+        if event != certificate.event
+    ]
+    return (
+        " Of the gaps that training limited, this one comes nearest to its limit or exceeds it "
+        f"most; the others on these rows: {'; '.join(others)}."
+    )
 
 
 def side(certificate: GapCertificate) -> str:
@@ -381,7 +415,7 @@ def watched(certificate: GapCertificate) -> str:
     return "rows that training held out to watch the gap" if held_out else certificate.watched_on
 
 
-def _signed_costs(certificate: GapCertificate) -> list[str]:
+def _signed_costs(certificate: GapCertificate, model: Any) -> list[str]:
     if not certificate.event:
         return []
     if not certificate.largest_multiplier:
@@ -389,10 +423,12 @@ def _signed_costs(certificate: GapCertificate) -> list[str]:
     flipped = "no (group, label) cell"
     if certificate.flipped:
         flipped = f"{certificate.flipped} of the (group, label) cells"
+    named = "" if model is None else opposite_labels(model)
     return [
+        *([named] if named else []),
         f"{SIGNED_COSTS} In the last round kept, the gap weighed "
         f"{certificate.largest_multiplier:.3g} where an error weighs 1, and {flipped} counted with "
-        "the other label."
+        "the other label.",
     ]
 
 

@@ -251,7 +251,9 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         if not target.max_gap:
             return f"{found}, nor with any number of rows; allow a larger max_gap"
         least, most = (
-            rows_to_confirm(target.max_gap, rate, confidence=self.confidence)
+            rows_to_confirm(
+                target.max_gap, rate, confidence=self.confidence, power=_POWER, n_groups=len(groups)
+            )
             for rate in (_RATES[-1], _RATES[0])
         )
         return (
