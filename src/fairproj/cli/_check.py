@@ -199,6 +199,10 @@ def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[
     for name, problem in spelled.problems().items():
         if name not in unused:
             yield Finding("separators", name, None, f"{problem}, or leave it out with --drop")
+    for name, nearly in spelled.nearly.items():
+        if name not in unused:
+            n_others = float(nearly.n_values - nearly.n_numbers)
+            yield Finding("not_numbers", name, n_others, nearly.sentence())
     if note := spelled.note():
         yield Finding("decimal_commas", None, float(len(spelled.commas)), note)
     for name, kind in kinds.items():
