@@ -116,3 +116,130 @@ def test_files_without_rows_say_what_to_give(tmp_path):
     (tmp_path / "d.csv").write_text("a,b\n")
     with pytest.raises(DataFileError, match="has column names but no rows; give a file with rows"):
         DataFile.from_path(tmp_path / "d.csv").read()
+
+
+def test_help_shows_the_kind_of_one_value():
+    for command in ("train", "check", "audit", "predict"):
+        assert "list[" not in run(command, "--help").output
+
+
+def test_an_interrupted_run_on_a_cluster_names_the_option(monkeypatch):
+    from fairproj.cli import _large
+    from fairproj.distributed import ClusterError
+
+    class Client:
+        def close(self):
+            pass
+
+    monkeypatch.setattr(_large, "_client", lambda scheduler: Client())
+    kept = "the rounds up to 102 are in r 3.checkpoint: pass it as resume_from"
+    with (
+        pytest.raises(KeyboardInterrupt, match=r"^after round 102; go on with --resume-from 'r 3"),
+        _large.connect("tcp://x", None, None),
+    ):
+        raise KeyboardInterrupt(f"training was interrupted; {kept}")
+    with (
+        pytest.raises(ValueError, match=r"^lost; it ended after round 102; go on with --resume-fr"),
+        _large.connect("tcp://x", None, None),
+    ):
+        raise ClusterError(f"lost; {kept}")
+
+
+def test_an_interrupt_is_one_sentence(capsys):
+    import typer
+
+    from fairproj.cli._app import report_errors
+
+    @report_errors
+    def command():
+        raise KeyboardInterrupt("after round 102; go on with --resume-from r3.checkpoint")
+
+    with pytest.raises(typer.Exit):
+        command()
+    said = "Interrupted after round 102; go on with --resume-from r3.checkpoint\n"
+    assert capsys.readouterr().err == said
+
+
+def test_the_second_progress_bar_has_its_own_name():
+    from fairproj.io.progress import bar_title
+
+    assert bar_title("equal_opportunity") == "boosting"
+    assert bar_title(None) == "without constraint"
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "wanted"),
+    [
+        ({"paid": ["yes", "no", "maybe"]}, [], "for example remove the rows with 'maybe', write"),
+        ({"paid": ["yes"]}, [], "has one value ('yes'), and two are needed; give rows with"),
+        ({}, ["--positive", "ja"], "which are 'no', 'yes'; give one of these"),
+        ({"w": [-1.0] + [1.0] * 599}, ["--weights", "w"], "has 1 negative weight in 600 rows"),
+    ],
+)
+def test_errors_say_what_to_do(tmp_path, frame, options, wanted):
+    columns = {name: np.resize(values, 600) for name, values in frame.items()}
+    data = write(make_loans().assign(**columns), tmp_path / "d.csv")
+    output = run("train", data, *TASK, *options, "-o", tmp_path / "m", code=1).stderr
+    assert wanted in output
+
+
+def test_a_test_that_fails_says_which_rows_it_used(tmp_path, monkeypatch):
+    from fairproj.selection import confirm
+
+    frame = make_loans(2000)
+    frame["day"] = pd.date_range("2024-01-01", periods=len(frame)).astype(str)
+    data = write(frame, tmp_path / "d.csv")
+    monkeypatch.setattr(confirm, "gap_upper_bound", lambda *_: 0.31)
+    options = ("--max-gap", "0.3", "--confidence", "0.95", "--time", "day", "--rounds", "3")
+    output = run("train", data, *TASK, *options, "-o", tmp_path / "m", code=6).stderr
+    assert "rows from before 2028-02-09, by day, that training did not see" in output
+    assert "give new rows, and for them more rows, a larger --max-gap or --margin one_se" in output
+
+
+def test_train_and_check_say_what_a_column_of_dates_is_for(tmp_path):
+    data = write(make_loans().assign(day="2024-05-01", note="2024-05-02"), tmp_path / "d.csv")
+    output = run("train", data, *TASK, "-o", tmp_path / "m", code=1).stderr
+    assert "or hold out the last rows by time with --time day" in output
+    findings = run_json("check", data, *TASK)["findings"]
+    unusable = [one["sentence"] for one in findings if one["kind"] == "unusable"]
+    assert len(unusable) == 2
+    assert "name it with --time day to hold out the last rows by time" in unusable[0]
+
+
+def test_check_reads_a_folder(tmp_path):
+    frame = make_loans()
+    write(frame, tmp_path / "all.csv")
+    (tmp_path / "rows").mkdir()
+    frame[:300].to_parquet(tmp_path / "rows" / "part-0.parquet")
+    frame[300:].to_parquet(tmp_path / "rows" / "part-1.parquet")
+    expected = run_json("check", tmp_path / "all.csv", *TASK)
+    for path in (tmp_path / "rows", tmp_path / "rows" / "*.parquet"):
+        assert run_json("check", path, *TASK) == {**expected, "file": str(path)}
+    frame[:5].assign(debts="few").to_parquet(tmp_path / "rows" / "part-2.parquet")
+    output = run("check", tmp_path / "rows", *TASK, code=1).stderr
+    assert "part-2.parquet holds text, and whole numbers in the files before; write" in output
+
+
+def test_missing_values_by_group_are_readable_at_80_columns(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    frame = make_loans()
+    region = np.resize(["north-west", "south-west", "north-east", "south-east"], len(frame))
+    frame["region"] = region
+    frame.loc[(region == "north-west") & (frame["gender"] == "f"), "income"] = np.nan
+    data = write(frame, tmp_path / "d.csv")
+    output = run("check", data, *TASK, "--sensitive", "region").stdout
+    [row] = [line.split() for line in output.splitlines() if "100.0%" in line]
+    assert row == ["income", "f,", "north-west", "100.0%", "f,", "north-east", "0.0%"]
+
+
+def test_decimal_commas_are_a_note_in_every_command(tmp_path, model):
+    frame = make_loans()
+    frame["income"] = frame["income"].map(lambda value: f"{value:.2f}".replace(".", ","))
+    frame.to_csv(data := tmp_path / "d.csv", index=False, sep=";")
+    for output in (
+        run("check", data, *TASK).stdout,
+        run("predict", model, data, "-o", tmp_path / "p.csv").stderr,
+    ):
+        assert "decimal commas" in output
+        notes = [line for line in output.splitlines() if line.startswith("note: ")]
+        assert any("'income' has decimal" in " ".join(line.split()) for line in notes)

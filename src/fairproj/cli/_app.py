@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from fairproj import __version__
+from fairproj.data.user_warning import UserNote
 from fairproj.io.text import escape
 
 INTERRUPTED = 130
@@ -100,10 +101,15 @@ class GroupedCommand(TyperCommand):
             if record is not None:
                 default = "Arguments" if param.param_type_name == "argument" else "Options"
                 name = getattr(param, "rich_help_panel", None) or default
-                groups.setdefault(name, []).append(record)
+                groups.setdefault(name, []).append((_without_list(record[0]), record[1]))
         for name, records in groups.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _without_list(option: str) -> str:
+    """An option that may be repeated takes one value at a time: <list[str]> is <str>."""
+    return re.sub(r"<list\[(\w+)\]>", lambda kind: f"<{kind[1].lower()}>", option)
 
 
 def _plain_words(message: str, found: Any) -> str:
@@ -208,7 +214,9 @@ def report_errors(command: Command) -> Command:
                 warnings.showwarning = _warning_printer()
                 command(*arguments, **options)
         except KeyboardInterrupt as interrupt:
-            typer.echo(f"Interrupted. {escape(str(interrupt))}".rstrip(), err=True)
+            words = escape(str(interrupt))
+            dot = "" if words.startswith("after ") else "."
+            typer.echo(f"Interrupted{dot} {words}".rstrip(), err=True)
             raise typer.Exit(INTERRUPTED) from None
         except FileNotFoundError as error:
             _fail(f"{error.filename} does not exist" if error.filename else str(error))
@@ -227,11 +235,12 @@ def _warning_printer() -> Callable[..., None]:
     """Print each sentence once, however many fits warn of it."""
     printed = set()
 
-    def show(message: Any, *_: Any, **__: Any) -> None:
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         sentence = escape(" ".join(str(message).split()))
         if sentence not in printed:
             printed.add(sentence)
-            typer.echo(f"warning: {sentence}", err=True)
+            kind = "note" if issubclass(category, UserNote) else "warning"
+            typer.echo(f"{kind}: {sentence}", err=True)
 
     return show
 

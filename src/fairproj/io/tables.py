@@ -30,15 +30,17 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from fairproj.data.checks import listing
-from fairproj.data.user_warning import warn_user
+from fairproj.data.user_warning import UserNote, warn_user
 from fairproj.io.csv_faults import find_fault
 from fairproj.io.nearly_numbers import find_nearly_numbers
 from fairproj.io.number_texts import NumberTexts, Spelling, Traits, find_traits, read_commas
 from fairproj.io.table_types import (
+    NUMBERS,
     ColumnTypes,
     apply_types,
     column_kinds,
     csv_types,
+    kind_words,
     mark_missing,
 )
 
@@ -187,7 +189,7 @@ class DataFile:
 
     def _say(self, spelled: NumberTexts) -> None:
         if note := spelled.note():
-            warn_user(f"{self.path}: {note}")
+            warn_user(f"{self.path}: {note}", UserNote)
 
     def read_frame(
         self, types: ColumnTypes | None = None, unused: Sequence[str] = ()
@@ -424,6 +426,21 @@ class DataFiles:
         for file in self.files:
             yield from file.chunks(columns, types, text_columns)
 
+    def read_spelled_frame(self) -> tuple[pd.DataFrame, dict[str, str], NumberTexts]:
+        """Read all rows of all files, as `DataFile.read_spelled_frame` does."""
+        frame, kinds, spelled = self.files[0].read_spelled_frame()
+        frames, names = [frame], list(frame.columns)
+        for file in self.files[1:]:
+            check_columns(file.path, file.column_names(), names)
+            more, its_kinds, its_spelled = file.read_spelled_frame()
+            frames.append(more[names])
+            for name in names:
+                kinds[name] = _common_kind(file.path, name, kinds[name], its_kinds[name])
+            spelled = NumberTexts(
+                {**its_spelled.found, **spelled.found}, {**its_spelled.nearly, **spelled.nearly}
+            )
+        return (pd.concat(frames, ignore_index=True) if frames[1:] else frame), kinds, spelled
+
     def sha256(self) -> str:
         """The checksum of the file; of several files, that of their checksums in order."""
         digests = [file.sha256() for file in self.files]
@@ -440,6 +457,18 @@ def _as_text(types: ColumnTypes, names: Sequence[str]) -> ColumnTypes:
 def _inferred(table: pa.Table, types: ColumnTypes) -> list[str]:
     """The columns of a table whose types were not given."""
     return [name for name in table.column_names if name not in types]
+
+
+def _common_kind(path: Path, name: str, kind: str, other: str) -> str:
+    """The kind of a column in several files; a column without values may be of any kind."""
+    if kind == other or other == "empty":
+        return kind
+    if kind == "empty" or {kind, other} <= set(NUMBERS):
+        return other if kind == "empty" else "number"
+    raise DataFileError(
+        f"column {name!r} of {path} holds {kind_words(other)}, and {kind_words(kind)} in the files "
+        "before; write the same kind of values in all files"
+    )
 
 
 def is_pattern(path: str | Path) -> bool:
