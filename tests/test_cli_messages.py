@@ -243,3 +243,92 @@ def test_decimal_commas_are_a_note_in_every_command(tmp_path, model):
         assert "decimal commas" in output
         notes = [line for line in output.splitlines() if line.startswith("note: ")]
         assert any("'income' has decimal" in " ".join(line.split()) for line in notes)
+
+
+def test_info_shows_what_the_model_file_records(tmp_path):
+    data = write(make_loans().assign(region=np.resize(["n", "s", "s"], 600)), tmp_path / "d.csv")
+    options = ("--sensitive", "region", "--drop", "debts", "--max-gap", "0.5", "--rounds", "3")
+    run("train", data, *TASK, *options, "--positive", "no", "-o", tmp_path / "m.fairproj")
+    shown = " ".join(run("info", tmp_path / "m.fairproj").stdout.split())
+    for words in (
+        "command ",
+        "positive label no",
+        "groups f, n; f, s; m, n; m, s",
+        "features 1: income",
+        "dropped columns debts",
+        "target a gap of at most 0.5 in equal_opportunity",
+        "class weight none",
+        "checksum of the data SHA-256 ",
+        "time column none",
+        "confirmed not tested",
+    ):
+        assert words in shown, words
+
+
+def scored(path, days, n_rows=600):
+    """Rows with predictions and a column of days."""
+    frame = make_loans(n_rows)
+    return write(frame.assign(predicted=frame["paid"], day=np.resize(days, n_rows)), path)
+
+
+BY = (*TASK, "--predictions", "predicted", "--by")
+
+
+def test_dates_with_points_go_by_month(tmp_path):
+    data = scored(tmp_path / "d.csv", ["01.02.2025", "28.02.2025", "3.1.2025"])
+    found = run_json("audit", data, *BY, "day")
+    assert [row["value"] for row in found["by"]["values"]] == ["2025-01", "2025-02"]
+
+
+def test_dates_of_another_form_are_refused(tmp_path):
+    data = scored(tmp_path / "d.csv", ["01/02/2025", "02/28/2025"])
+    output = run("audit", data, *BY, "day", code=1).stderr
+    assert "column 'day' of --by holds '01/02/2025', a date in a form that is not read" in output
+    assert "write dates as 2026-03-31 or 31.03.2026" in output
+
+
+def test_periods_are_proposed_for_dates_only(tmp_path):
+    days = pd.date_range("2020-01-01", periods=600).astype(str)
+    data = scored(tmp_path / "d.csv", days)
+    assert "as in --by day:year" in run("audit", data, *BY, "day:day", code=1).stderr
+    output = run("audit", data, *BY, "income", code=1).stderr
+    assert "name a column with fewer values, such as a region or a date" in output
+    assert ":year" not in output
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--threshold", "2"], "error: --threshold: 2 must lie between 0 and 1; see "),
+        (["--max-gap", "3"], "error: --max-gap: 3 should be less than or equal to 1; see "),
+        (["--nothing"], "error: No such option: --nothing"),
+    ],
+)
+def test_wrong_usage_is_one_line(options, wanted):
+    output = run("train", "d.csv", *TASK, "-o", "m", *options, code=2).stderr
+    assert output.startswith(wanted)
+    assert output.count("\n") == 1
+
+
+def test_only_what_can_be_constrained_is_listed():
+    output = run("train", "d.csv", *TASK, "-o", "m", "--constraint", "foo", code=2).stderr
+    assert "'foo' is unknown; use one of demographic_parity" in output
+    assert "predictive_parity" not in output
+
+
+def test_a_model_file_that_does_not_exist():
+    said = "nope.fairproj does not exist; give the path of a file that does"
+    assert said in run("info", "nope.fairproj", code=1).stderr
+
+
+@pytest.mark.parametrize("name", ["FOUND", "COSTLY", "NOT_CONFIRMED"])
+def test_a_model_that_is_no_alternative_has_no_next_step(capsys, name):
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from fairproj.cli._alternatives import _show_files
+    from fairproj.selection import SearchOutcome
+
+    found = SimpleNamespace(chosen=object(), outcome=SearchOutcome[name])
+    _show_files(found, [], Path("m.fairproj"), Path("d.csv"))
+    assert ("Next: fairproj report" in capsys.readouterr().out) == (name == "FOUND")
