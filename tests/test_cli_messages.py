@@ -287,6 +287,12 @@ def test_dates_of_another_form_are_refused(tmp_path):
     assert "write dates as 2026-03-31 or 31.03.2026" in output
 
 
+def test_texts_with_points_that_are_no_dates_are_values(tmp_path):
+    data = scored(tmp_path / "d.csv", ["1.2.3", "1.10.3", "12-34-56"])
+    found = run_json("audit", data, *BY, "day")
+    assert {row["value"] for row in found["by"]["values"]} == {"1.2.3", "1.10.3", "12-34-56"}
+
+
 def test_periods_are_proposed_for_dates_only(tmp_path):
     days = pd.date_range("2020-01-01", periods=600).astype(str)
     data = scored(tmp_path / "d.csv", days)
@@ -299,7 +305,7 @@ def test_periods_are_proposed_for_dates_only(tmp_path):
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        (["--threshold", "2"], "error: --threshold: 2 must lie between 0 and 1; see "),
+        (["--threshold", "2"], "error: --threshold: 2 must lie between 0 and 1; see fairproj train -"),
         (["--max-gap", "3"], "error: --max-gap: 3 should be less than or equal to 1; see "),
         (["--nothing"], "error: No such option: --nothing"),
     ],

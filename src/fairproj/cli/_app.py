@@ -48,7 +48,8 @@ def _usage_errors(ctx: Any) -> Iterator[None]:
         words = re.sub(r"^Invalid value for '?(.*?)'?: ", r"\1: ", error.format_message())
         words = escape(" ".join(words.split())).rstrip(".")
         if not words.endswith("?"):
-            words += f"; see {ctx.command_path.removeprefix('python -m ')} --help"
+            command = "fairproj" if ctx.parent is None else f"fairproj {ctx.info_name}"
+            words += f"; see {command} --help"
         typer.echo(f"error: {words}", err=True)
         raise typer.Exit(USAGE) from None
 

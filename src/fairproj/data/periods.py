@@ -18,7 +18,9 @@ MISSING = "missing"
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?")  # a time may follow the date
 _WITH_POINTS = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: \d{1,2}:\d{2}.*)?")  # day first
-_OTHER_DATE = re.compile(r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}(?:[T ].*)?")
+_OTHER_DATE = re.compile(
+    r"(?:\d{4}([/.-])\d{1,2}\1\d{1,2}|\d{1,2}([/.-])\d{1,2}\2\d{4}|\d\d([/.])\d\d\3\d\d)(?:[T ].*)?"
+)
 _NAMES: dict[str, Callable[[str], str]] = {
     "day": lambda day: day,
     "month": lambda day: day[:7],
