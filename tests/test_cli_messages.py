@@ -305,7 +305,7 @@ def test_periods_are_proposed_for_dates_only(tmp_path):
 @pytest.mark.parametrize(
     ("options", "wanted"),
     [
-        (["--threshold", "2"], "error: --threshold: 2 must lie between 0 and 1; see fairproj train -"),
+        (["--threshold", "2"], "error: --threshold: 2 must lie between 0 and 1; see fairproj "),
         (["--max-gap", "3"], "error: --max-gap: 3 should be less than or equal to 1; see "),
         (["--nothing"], "error: No such option: --nothing"),
     ],

@@ -45,9 +45,11 @@ def _usage_errors(ctx: Any) -> Iterator[None]:
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             raise
-        words = re.sub(r"^Invalid value for '?(.*?)'?: ", r"\1: ", error.format_message())
-        words = escape(" ".join(words.split())).rstrip(".")
-        if not words.endswith("?"):
+        words = " ".join(error.format_message().split()).rstrip(".")
+        if option := re.match(r"Invalid value for (.*?): ", words):
+            words = option[1].replace("'", "") + ": " + words[option.end() :]
+        words = escape(words)
+        if "; " not in words and not words.endswith("?"):  # it says already what to do
             command = "fairproj" if ctx.parent is None else f"fairproj {ctx.info_name}"
             words += f"; see {command} --help"
         typer.echo(f"error: {words}", err=True)
