@@ -1028,9 +1028,9 @@ def test_a_missed_gap_has_the_exit_code_of_a_missed_gap(folder, rare):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--label", "y"], "'--label': it is given more than once"),
-        (["--seed", 1, "--seed", 2], "'--seed': it is given more than once"),
-        (["-o", "x"], "'--output' / '-o': it is given more than once"),
+        (["--label", "y"], "error: --label: it is given more than once"),
+        (["--seed", 1, "--seed", 2], "error: --seed: it is given more than once"),
+        (["-o", "x"], "error: --output / -o: it is given more than once"),
         (["--threshold", 1.5], "1.5 must lie between 0 and 1"),
         (["--validation-fraction", "half"], "'half' is none of auto, none and a number"),
     ],

@@ -251,7 +251,7 @@ def test_bad_values(tmp_path, monkeypatch, options, message):
 )
 def test_wrong_usage(tmp_path, options):
     write_loans(tmp_path / "loans.csv", 200)
-    assert "Error" in run("alternatives", tmp_path / "loans.csv", *TASK, *options, code=2).stderr
+    assert "error: -" in run("alternatives", tmp_path / "loans.csv", *TASK, *options, code=2).stderr
 
 
 def test_interrupted(tmp_path, monkeypatch):

@@ -226,7 +226,7 @@ def test_values_that_are_refused_are_named(law, options):
     """Releases of typer word it differently; none speaks of the library that checks the value."""
     failed = run("train", law / "law.csv", *LAW, *options, "-o", law / "x", code=2).stderr
     words = " ".join(failed.split())
-    assert re.search(rf"Invalid value for '{options[0]}': '?{options[1]}", words)
+    assert re.search(rf"error: {options[0]}: '?{options[1]}", words)
     assert "Value error" not in words
     assert "Input" not in words
 

@@ -369,7 +369,7 @@ def test_exit_codes_of_training_out_of_core(folder, tmp_path, frame):
     [
         (["train", "{d}/parquet"], "parquet would be several files, and training in memory"),
         (["train", "{d}/all.csv", "{d}/all.parquet"], "all.csv and more would be several files"),
-        (["train", "{d}/csv", "--out-of-core"], "part-0.csv is no Parquet file"),
+        (["train", "{d}/csv", "--out-of-core"], "part-0.csv is not a Parquet file"),
         (["train", "{d}/none/*.parquet", "--out-of-core"], "none/.*parquet names no data file"),
         (["train", "{d}/parquet", "{d}/parquet", "--out-of-core"], "is named more than once"),
         (["train", "s3://rows/*.parquet", "--out-of-core"], "parquet is a URL; give local files"),

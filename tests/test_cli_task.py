@@ -186,7 +186,7 @@ def test_few_numbers_are_groups_in_their_order(folder, tmp_path, frame):
         ("AGE:40,30", "--sensitive AGE:40,30: the cuts 40,30 must be increasing numbers"),
         ("AGE:a", "must be increasing numbers separated by commas, such as 25,40,60"),
         ("AGE:", "must be increasing numbers"),
-        ("sex:1,2", "holds values of kind text, and only numbers are cut into ranges"),
+        ("sex:1,2", "holds text, and only numbers are cut into ranges"),
         ("AG:1,2", "has no column 'AG'; did you mean 'AGE'?"),
     ],
 )
@@ -274,10 +274,10 @@ def test_audits_count_rows_once_and_say_so(folder, tmp_path):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([-1.0, 2.0], "'w' of rows.parquet has 1 negative weights in"),
+        ([-1.0, 2.0], "'w' of rows.parquet has 1 negative weight in"),
         ([None, 2.0], "has 1 missing value in"),
-        ([np.inf, 2.0], "has 1 infinite weights"),
-        (["a", "b"], "holds values of kind text; weights must be numbers of zero or more"),
+        ([np.inf, 2.0], "has 1 infinite weight in"),
+        (["a", "b"], "holds text; weights must be numbers of zero or more"),
         ([0.0, 0.0], "are zero in all rows; give some rows weight"),
     ],
 )
@@ -385,7 +385,7 @@ def test_a_frontier_of_a_model_by_time(folder, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ({"day": lambda f: f["day"].dt.strftime("%d.%m.%Y")}, "which is no time; name a column"),
+        ({"day": lambda f: f["day"].dt.strftime("%d.%m.%Y")}, "which is not a date or time; name"),
         ({"day": lambda f: START}, "'day' has the same time in all 2000 rows"),
         ({"day": lambda f: f["day"].where(f.index > 0)}, "'day' of .* has 1 missing value in"),
         ({"day": lambda f: f["x"].rank().where(f["y"] == "no", -1)}, "all have the label no, and"),
@@ -480,8 +480,11 @@ def test_no_solution_leaves_no_file(folder, tmp_path, monkeypatch):
     assert "no model file is written" in few.stderr
     monkeypatch.setattr(confirm, "gap_upper_bound", lambda *_: 0.31)
     failed = run(*asked, "--max-gap", "0.3", "-o", path, code=6)
-    found = "no solution found: with 95 % confidence the equal opportunity gap is at most 0.310"
+    found = "no solution found: a limit of 0.3 on the equal opportunity gap could not be "
+    found += "confirmed: the test only shows, with 95 % confidence, a gap of at most 0.310"
     assert found in failed.stderr
+    assert "a second run on the same rows no longer has this confidence" in failed.stderr
+    assert "estimator" not in failed.stderr
     assert not path.exists()
     assert "6 no solution found" in " ".join(run("--help").output.split())
 

@@ -63,10 +63,10 @@ def test_the_share_is_the_nearest_that_ties_allow(values, fraction, n_parts):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["01.02.2024", "02.02.2024"], "'t' holds '01.02.2024', which is no time"),
-        (["2024-01-01", "soon"], "'t' holds 'soon', which is no time"),
-        ([True, False], "which is no time"),
-        ([datetime.time(1), datetime.time(2)], "which is no time"),
+        (["01.02.2024", "02.02.2024"], "'t' holds '01.02.2024', which is not a date or time"),
+        (["2024-01-01", "soon"], "'t' holds 'soon', which is not a date or time"),
+        ([True, False], "which is not a date or time"),
+        ([datetime.time(1), datetime.time(2)], "which is not a date or time"),
         ([5, 5, 5], "has the same time in all 3 rows"),
     ],
 )
@@ -78,12 +78,12 @@ def test_what_is_no_time(values, message):
 def test_numbers_and_dates_do_not_mix():
     times = Times("t")
     times.add(pd.Series(["2024-01-01"]))
-    with pytest.raises(ValueError, match="which is no time"):
+    with pytest.raises(ValueError, match="which is not a date or time"):
         times.add(pd.Series([20240101]))
 
 
 def test_a_damaged_cut_is_refused():
-    with pytest.raises(ValueError, match="which is no time"):
+    with pytest.raises(ValueError, match="which is not a date or time"):
         TimeCut("t", "soon", False)
 
 

@@ -341,5 +341,8 @@ def _show_files(found: Alternatives, outputs: list[Path], model: Path | None, da
         print_line(f"No model was chosen, so {model} was not written.")
         return
     print_line(f"Model: {model}")
+    if found.outcome not in _CODES:
+        print_line("It is kept for the record: it is not an alternative within the tolerance.")
+        return
     following = ["fairproj", "report", str(model), str(data), "-o", "report.html"]
     print_line(f"Next: {shlex.join(following)}")

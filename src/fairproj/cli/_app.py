@@ -18,9 +18,12 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from fairproj import __version__
+from fairproj.data.user_warning import UserNote
 from fairproj.io.text import escape
 
-INTERRUPTED = 130
+INTERRUPTED, USAGE = 130, 2
+
+_UsageError: Any = typer.BadParameter.__mro__[1]  # typer's own, or that of click in older versions
 
 _openings: dict[str, str] = {}
 
@@ -34,6 +37,25 @@ def add_command(name: str, opening: str) -> None:
     _openings[name] = opening
 
 
+@contextmanager
+def _usage_errors(ctx: Any) -> Iterator[None]:
+    """Print an error in the options as one line, as errors in files are, and exit with code 2."""
+    try:
+        yield
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        words = " ".join(error.format_message().split()).rstrip(".")
+        if option := re.match(r"Invalid value for (.*?): ", words):
+            words = option[1].replace("'", "") + ": " + words[option.end() :]
+        words = escape(words)
+        if "; " not in words and not words.endswith("?"):  # it says already what to do
+            command = "fairproj" if ctx.parent is None else f"fairproj {ctx.info_name}"
+            words += f"; see {command} --help"
+        typer.echo(f"error: {words}", err=True)
+        raise typer.Exit(USAGE) from None
+
+
 class LazyGroup(TyperGroup):
     """The list of commands; a command is imported when it runs or shows its own help."""
 
@@ -42,8 +64,13 @@ class LazyGroup(TyperGroup):
         for name, opening in _openings.items():
             self.add_command(TyperCommand(name, short_help=opening))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _usage_errors(ctx):
+            return list(super().parse_args(ctx, args))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, _, rest = super().resolve_command(ctx, args)
+        with _usage_errors(ctx):
+            name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load_command(name), rest
 
 
@@ -80,6 +107,10 @@ class GroupedCommand(TyperCommand):
     """A command that lists its options in groups, and refuses options that are given twice."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _usage_errors(ctx):
+            return self._parse_args(ctx, args)
+
+    def _parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         values, _, given = self.make_parser(ctx).parse_args(list(args))
         params: list[Any] = list(self.get_params(ctx))
         for option in params:
@@ -100,10 +131,15 @@ class GroupedCommand(TyperCommand):
             if record is not None:
                 default = "Arguments" if param.param_type_name == "argument" else "Options"
                 name = getattr(param, "rich_help_panel", None) or default
-                groups.setdefault(name, []).append(record)
+                groups.setdefault(name, []).append((_without_list(record[0]), record[1]))
         for name, records in groups.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+def _without_list(option: str) -> str:
+    """An option that may be repeated takes one value at a time: <list[str]> is <str>."""
+    return re.sub(r"<list\[(\w+)\]>", lambda kind: f"<{kind[1].lower()}>", option)
 
 
 def _plain_words(message: str, found: Any) -> str:
@@ -136,30 +172,39 @@ Jobs = Annotated[
 
 def check_statistic(name: Any) -> Any:
     """The names in the registry of statistics that are given by their names or aliases."""
-    from fairproj.constraints import find_statistic, statistic_names
+    from fairproj.constraints import find_statistic
 
     if name is None or isinstance(name, list):
         return None if name is None else [check_statistic(one) for one in name]
     try:
         return find_statistic(name).name
     except ValueError:
-        raise typer.BadParameter(
-            f"{name!r} is unknown; use one of {', '.join(statistic_names())}"
-        ) from None
+        raise _unknown_statistic(name, constraints=False) from None
+
+
+def _unknown_statistic(name: str, *, constraints: bool) -> typer.BadParameter:
+    from fairproj.constraints import statistic_names
+
+    known = ", ".join(statistic_names(constraints=constraints))
+    return typer.BadParameter(f"{name!r} is unknown; use one of {known}")
 
 
 def check_constraint(name: Any) -> Any:
     """The same of statistics that can be constrained."""
     from fairproj.constraints import find_statistic, statistic_names
 
-    names = check_statistic(name)
-    for one in names if isinstance(names, list) else [names]:
-        if one is not None and not find_statistic(one).constrainable:
-            raise typer.BadParameter(
-                f"{one!r} can be reported, but not constrained; use one of "
-                f"{', '.join(statistic_names(constraints=True))}"
-            )
-    return names
+    if name is None or isinstance(name, list):
+        return None if name is None else [check_constraint(one) for one in name]
+    try:
+        statistic = find_statistic(name)
+    except ValueError:
+        raise _unknown_statistic(name, constraints=True) from None
+    if not statistic.constrainable:
+        raise typer.BadParameter(
+            f"{statistic.name!r} can be reported, but not constrained; use one of "
+            f"{', '.join(statistic_names(constraints=True))}"
+        )
+    return statistic.name
 
 
 def statistic_option(help_text: str, group: str | None = None, *, constraint: bool = False) -> Any:
@@ -208,10 +253,13 @@ def report_errors(command: Command) -> Command:
                 warnings.showwarning = _warning_printer()
                 command(*arguments, **options)
         except KeyboardInterrupt as interrupt:
-            typer.echo(f"Interrupted. {escape(str(interrupt))}".rstrip(), err=True)
+            words = escape(str(interrupt))
+            dot = "" if words.startswith("after ") else "."
+            typer.echo(f"Interrupted{dot} {words}".rstrip(), err=True)
             raise typer.Exit(INTERRUPTED) from None
         except FileNotFoundError as error:
-            _fail(f"{error.filename} does not exist" if error.filename else str(error))
+            named = f"{error.filename} does not exist; give the path of a file that does"
+            _fail(named if error.filename else str(error))
         except (ImportError, OSError, ValueError) as error:
             _fail(str(error) or type(error).__name__)
 
@@ -227,11 +275,12 @@ def _warning_printer() -> Callable[..., None]:
     """Print each sentence once, however many fits warn of it."""
     printed = set()
 
-    def show(message: Any, *_: Any, **__: Any) -> None:
+    def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         sentence = escape(" ".join(str(message).split()))
         if sentence not in printed:
             printed.add(sentence)
-            typer.echo(f"warning: {sentence}", err=True)
+            kind = "note" if issubclass(category, UserNote) else "warning"
+            typer.echo(f"{kind}: {sentence}", err=True)
 
     return show
 

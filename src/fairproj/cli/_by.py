@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 from fairproj.cli._console import print_line, show_table
 from fairproj.cli._rows import Task
 from fairproj.data.checks import Groups, listing
-from fairproj.data.periods import MISSING, MOST_VALUES, PERIODS, period_names
+from fairproj.data.periods import MISSING, MOST_VALUES, PERIODS, check_no_other_date, period_names
 from fairproj.data.types import Array, Codes
 from fairproj.inference import GapsBy
 from fairproj.inference.by import counts_of
@@ -36,6 +37,11 @@ class ByColumn:
     name: str
     period: str | None = None
     _holds_dates: bool | None = field(default=None, init=False)  # known from the first values
+
+    @property
+    def holds_dates(self) -> bool:
+        """Whether all values so far were dates."""
+        return bool(self._holds_dates)
 
     @classmethod
     def parse(cls, text: str, data: DataFiles, task: Task, others: list[str]) -> ByColumn:
@@ -103,6 +109,7 @@ class ByColumn:
                 f"--by {self.name} names a column that holds dates, and also {listing([other])}; "
                 "write all of them as dates such as 2026-03-31, or none"
             )
+        check_no_other_date(other, f"column {self.name!r} of --by")
         self._holds_dates = False
 
 
@@ -169,10 +176,12 @@ class CountsBy:
 
 def check_number(column: ByColumn, n_values: int) -> None:
     if n_values > MOST_VALUES:
+        advice = "name a column with fewer values, such as a region or a date"
+        if column.holds_dates:
+            advice = f"name a longer period, as in --by {shlex.quote(column.name)}:year"
         raise ValueError(
             f"column {column.name!r} has more than {MOST_VALUES} different values, the most that "
-            f"--by compares; name another column, or a longer period of dates, as in --by "
-            f"{column.name}:quarter"
+            f"--by compares; {advice}"
         )
 
 

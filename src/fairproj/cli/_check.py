@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from fairproj.cli._rows import (
     find_cut,
     make_rows,
     parse_sensitive,
+    unusable_advice,
 )
 from fairproj.cli._train_options import check_numbers, check_weights_and_time, pair_targets
 from fairproj.cli._train_show import show_data
@@ -35,13 +37,12 @@ from fairproj.data.ranges import cut_columns, propose_cuts
 from fairproj.inspection import Finding, Inspection
 from fairproj.inspection.sizes import POWER, RateSizes, is_sized
 from fairproj.io.records import to_dict
-from fairproj.io.table_types import USABLE
-from fairproj.io.tables import DataFile
+from fairproj.io.table_types import USABLE, kind_words
+from fairproj.io.tables import DataFiles
 
 FOUND = 1  # exit code with --strict
 _MAX_GAP = 0.05
 _SHOWN = 10  # rows of a table
-_MOST_GROUPS = 6  # columns of the table of missing values
 
 
 @report_errors
@@ -77,6 +78,9 @@ def check(
 
     fairproj check adult.csv --label income --sensitive sex --max-gap 0.05
 
+    A folder or a pattern such as 'rows/*.parquet' names all data files in it; their rows must fit
+    in memory.
+
     Shows how the columns are read, which columns tell the group or the label by themselves, which
     look like identifiers, whether the rows that train would hold out can confirm --max-gap, and
     which values are missing more often in some groups.
@@ -86,10 +90,10 @@ def check(
     check_numbers(None, test_size)
     check_weights_and_time(weights, time, None, test_size)
     targets = pair_targets(constraint or ["equal_opportunity"], max_gap or [_MAX_GAP])
-    file = DataFile.from_path(data)
-    names, ranges = parse_sensitive(sensitive, file.column_names())
+    files = DataFiles.from_paths([data])
+    names, ranges = parse_sensitive(sensitive, files.column_names())
     task = Task(label, names, positive, drop, use_sensitive, ranges, weights, time)
-    checked = Checked.read(file, task, targets, test_size)
+    checked = Checked.read(files, task, targets, test_size)
     if as_json:
         print_json(checked.to_dict())
     else:
@@ -118,12 +122,14 @@ class Checked:
     findings: list[Finding]
 
     @classmethod
-    def read(cls, file: DataFile, task: Task, targets: list[Target], test_size: float) -> Checked:
-        frame, kinds, spelled = file.read_spelled_frame()
+    def read(cls, files: DataFiles, task: Task, targets: list[Target], test_size: float) -> Checked:
+        frame, kinds, spelled = files.read_spelled_frame()
+        file = replace(files.files[0], path=Path(files.name))  # what to call them
         dropped = task.dropped or []
         texts = list(_unread(kinds, spelled, [*dropped, *task.keys, *task.others]))
         unread = [found.column for found in texts if found.is_warning and found.column]
-        rows = make_rows(file, frame, kinds, replace(task, dropped=[*dropped, *unread]))
+        used = replace(task, dropped=[*dropped, *unread])
+        rows = make_rows(file, frame, kinds, used, sha256=files.sha256())
         task, rows, ranges = _cut(task, rows)
         check_groups_of_training(file.path, task, rows.groups, rows.y == rows.positive)
         if task.time is not None:
@@ -199,12 +205,16 @@ def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[
     for name, problem in spelled.problems().items():
         if name not in unused:
             yield Finding("separators", name, None, f"{problem}, or leave it out with --drop")
+    for name, nearly in spelled.nearly.items():
+        if name not in unused:
+            n_others = float(nearly.n_values - nearly.n_numbers)
+            yield Finding("not_numbers", name, n_others, nearly.sentence())
     if note := spelled.note():
         yield Finding("decimal_commas", None, float(len(spelled.commas)), note)
     for name, kind in kinds.items():
         if kind not in USABLE and name not in unused:
-            words = f"column {name!r} holds values of kind {kind}, which cannot be used"
-            yield Finding("unusable", name, None, f"{words}; turn it into numbers, or --drop it")
+            words = f"column {name!r} holds {kind_words(kind)}, which cannot be used as a feature"
+            yield Finding("unusable", name, None, f"{words}; {unusable_advice(name, kind)}")
 
 
 def _not_sized(targets: list[Target]) -> Iterator[Finding]:
@@ -264,16 +274,24 @@ def _show_sizes(sizes: RateSizes, names: list[str]) -> None:
 def _show_missing(missing: pd.DataFrame) -> None:
     if not len(missing):
         return
-    worst = missing.assign(spread=missing.max(axis=1) - missing.min(axis=1))
-    table = missing.loc[worst.sort_values("spread", ascending=False).index[:_SHOWN]]
-    groups = list(table.columns[:_MOST_GROUPS])
+    spread = missing.max(axis=1) - missing.min(axis=1)
+    worst = spread.sort_values(ascending=False, kind="stable").index[:_SHOWN]
     shown = [
-        [column, *(f"{share:.1%}" for share in table.loc[column, groups])] for column in table.index
+        [column, *_share(missing.loc[column], "idxmax"), *_share(missing.loc[column], "idxmin")]
+        for column in worst
     ]
-    title = "Missing values by group"
-    if len(table.columns) > len(groups):
-        title += f", the first {len(groups)} of {len(table.columns)} groups"
-    show_table(title, ["column", *map(str, groups)], shown)
+    more = f" (the first {_SHOWN} of {len(missing)} columns)" if len(missing) > _SHOWN else ""
+    show_table(
+        f"Missing values by group, the most and the fewest{more}",
+        ["column", "most", "share", "fewest", "share"],
+        shown,
+    )
+
+
+def _share(shares: pd.Series, which: str) -> list[str]:
+    """The group of the largest or the smallest share, and the share."""
+    group = getattr(shares, which)()
+    return [str(group), f"{shares[group]:.1%}"]
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

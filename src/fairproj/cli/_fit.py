@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from fairproj.cli._train_show import show_data
 from fairproj.data.checks import check_groups
 from fairproj.estimators.price import measure_on_rows
 from fairproj.report import Source, summarize_estimator
-from fairproj.selection import ConfirmedClassifier, GapSearchCV
+from fairproj.selection import ConfirmedClassifier, GapSearchCV, NoSolutionFoundError
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,15 @@ def train_in_memory(data: Path, plan: Plan) -> Result:
         findings = [found for found in findings if found.kind != "small_group"]
     warn_of_findings(findings)
     training, test, held_out = _hold_out(rows, plan)
-    fitted = _fit_rows(plan.make_estimator(pos_label=rows.positive), training, plan)
+    with _tested_rows_named(held_out):
+        fitted = _fit_rows(plan.make_estimator(pos_label=rows.positive), training, plan)
     model = fitted.model
     if test is not None and hasattr(model, "baseline_"):
         model.price_ = measure_on_rows(model, test.X, test.y, test.groups) or model.price_
+    confirmation = fitted.confirmation
+    if confirmation is not None:
+        reason = _name_tested_rows(confirmation.reason, held_out)
+        confirmation = replace(confirmation, reason=reason)
     record = TrainingRecord(
         plan.task,
         FileRecord(data.name, rows.sha256, len(rows.y)),
@@ -128,7 +133,7 @@ def train_in_memory(data: Path, plan: Plan) -> Result:
         plan.targets,
         fitted.search,
         command_line(),
-        fitted.confirmation,
+        confirmation,
         findings,
     )
     return Result(model, record, None if test is None else _audit_held_out(model, test, record))
@@ -227,6 +232,25 @@ def _confirm(estimator: Any, rows: Rows, plan: Plan, confidence: float) -> _Fitt
         confidence, confirmed.n_safety_rows_, confirmed.gap_bounds_, confirmed.reason_
     )
     return _Fitted(confirmed.estimator_, confirmation=record)
+
+
+@contextmanager
+def _tested_rows_named(held_out: HeldOut | None) -> Iterator[None]:
+    """Say in `NoSolutionFoundError` which rows the test used."""
+    try:
+        yield
+    except NoSolutionFoundError as error:
+        raise NoSolutionFoundError(_name_tested_rows(str(error), held_out)) from None
+
+
+def _name_tested_rows(reason: str, held_out: HeldOut | None) -> str:
+    """With a split by time, the test uses training rows, which are all from before the cut."""
+    if held_out is None or held_out.time is None:
+        return reason
+    cut = held_out.time
+    unseen = "rows that training did not see"
+    before = f"rows from before {cut.start}, by {cut.column}, that training did not see"
+    return reason.replace(unseen, before)
 
 
 def _search(estimator: Any, rows: Rows, plan: Plan, options: SearchOptions) -> _Fitted:

@@ -13,7 +13,6 @@ from fairproj.cli._files import ModelPath, Trust, open_model
 from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._show import show_price
 from fairproj.report import METHODS, price_content
-from fairproj.report._training import error_weights
 from fairproj.report._words import aim, decision
 
 _UNKNOWN = "not recorded"
@@ -43,22 +42,51 @@ def _rows(model: Any) -> list[list[Any]]:
     confirmed = None if record is None else record.confirmation
     return [
         ["method", METHODS[content["estimator"]]],
+        ["command", record.command if record else _UNKNOWN],
         ["classes", ", ".join(content["classes"])],
+        ["positive label", content["positive"]],
         ["label", task.label if task else _UNKNOWN],
         ["sensitive", ", ".join(task.sensitive) if task else _UNKNOWN],
-        ["groups", ", ".join(content["groups"])],
+        ["groups", "; ".join(content["groups"])],
         ["features", f"{content['n_features']}: {', '.join(content['features'] or [])}"],
+        ["dropped columns", (", ".join(task.dropped or []) or "none") if task else _UNKNOWN],
         ["constraint", _list(model.constraints)],
+        ["target", _target(record)],
         [slack, _bound(getattr(model, slack), record)],
-        *([["errors weighted", weighted]] if (weighted := error_weights(model)) else []),
+        ["class weight", _list(parameters.get("class_weight") or "none")],
         *(["decision", sentence] for sentence in decision(model)),
         ["trained on", record.data.name if record else _UNKNOWN],
-        *([["weights", task.weights]] if task and task.weights else []),
-        *([["held out", record.held_out.which]] if record and record.held_out else []),
+        ["checksum of the data", f"SHA-256 {record.data.sha256}" if record else _UNKNOWN],
+        ["weights", (task.weights or "none") if task else _UNKNOWN],
+        ["time column", (task.time or "none") if task else _UNKNOWN],
+        ["held out", _held_out(record)],
         ["search", search if record else _UNKNOWN],
-        ["confirmed", confirmed.reason if confirmed else "no"],
+        ["confirmed", (confirmed.reason if confirmed else "not tested") if record else _UNKNOWN],
         *(["found before training", one.words] for one in (record.findings if record else [])),
     ]
+
+
+def _target(record: TrainingRecord | None) -> str:
+    """The limits that the user asked for."""
+    if record is None:
+        return _UNKNOWN
+    limits = [
+        f"a gap of at most {target.max_gap:g} in {target.metric}"
+        for target in record.targets
+        if target.max_gap is not None
+    ]
+    return ", and ".join(limits) or "none"
+
+
+def _held_out(record: TrainingRecord | None) -> str:
+    if record is None:
+        return _UNKNOWN
+    return "none" if record.held_out is None else record.held_out.which
+
+
+def _group_name(group: Any) -> str:
+    """The group as text; one of several sensitive columns is a tuple."""
+    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)
 
 
 def _bound(value: Any, record: TrainingRecord | None) -> str:
@@ -78,7 +106,8 @@ def _content(model: Any) -> dict[str, Any]:
     return {
         "estimator": type(model).__name__,
         "classes": [str(label) for label in model.classes_.tolist()],
-        "groups": [str(group) for group in model.group_values_],
+        "positive": str(model.classes_[1] if model.pos_label is None else model.pos_label),
+        "groups": [_group_name(group) for group in model.group_values_],
         "n_features": int(model.n_features_in_),
         "features": None if names is None else names.tolist(),
         "parameters": {name: _to_json(value) for name, value in parameters.items()},

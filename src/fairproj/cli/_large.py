@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +43,8 @@ from fairproj.io.training_rows import (
 )
 
 _CONNECT_SECONDS = 15
+# What fairproj.distributed says of a checkpoint, in words for Python.
+_KEPT = r"the rounds up to (\d+) are in (.*): pass it as resume_from"
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,8 @@ class LargeData:
         for file in data.files:
             if file.kind != "parquet":
                 raise ValueError(
-                    f"{file.path} is no Parquet file, and --out-of-core and --scheduler read only "
-                    "these; convert it, or train in memory"
+                    f"{file.path} is not a Parquet file, and --out-of-core and --scheduler read "
+                    "only these; convert it, or train in memory"
                 )
         check_names(data, task, [*(task.dropped or []), *task.others])
         columns = data.column_names()
@@ -222,10 +226,20 @@ def connect(scheduler: str, checkpoint: str | None, resume_from: str | None) -> 
     client = _client(scheduler)
     try:
         yield OnCluster(client, checkpoint, resume_from)
+    except KeyboardInterrupt as interrupt:
+        kept = re.search(_KEPT, str(interrupt))
+        words = str(interrupt) if kept is None else f"after round {_go_on(kept)}"
+        raise KeyboardInterrupt(words) from None
     except distributed.ClusterError as error:
-        raise ValueError(str(error)) from error
+        words = re.sub(_KEPT, lambda kept: f"it ended after round {_go_on(kept)}", str(error))
+        raise ValueError(words) from error
     finally:
         client.close()
+
+
+def _go_on(kept: re.Match[str]) -> str:
+    """The last round of a checkpoint, and the option to go on with it."""
+    return f"{kept[1]}; go on with --resume-from {shlex.quote(kept[2])}"
 
 
 def _client(scheduler: str) -> Any:

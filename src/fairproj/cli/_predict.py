@@ -63,8 +63,9 @@ def predict(
     reasons: Annotated[
         int | None,
         typer.Option(
-            help="Add the features that pushed each row most towards its prediction, so many at "
-            "most, and what each added to the log-odds of the positive label."
+            help="Add the features that pushed each row most towards its prediction, at most N, "
+            "and what each added to the log-odds of the positive label.",
+            metavar="N",
         ),
     ] = None,
     missing: Annotated[

@@ -21,11 +21,13 @@ from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_c
 from fairproj.data.time_split import TimeCut, Times
 from fairproj.data.types import Array, Codes
 from fairproj.data.user_warning import warn_user
-from fairproj.io.table_types import NUMBERS, USABLE, is_text
+from fairproj.io.table_types import NUMBERS, USABLE, is_text, kind_words
 from fairproj.io.tables import DataFile, check_columns
 from fairproj.selection import fair_train_test_split
 
 DATA_GROUP = "Data"
+_MOST_LABELS = 5  # different ones that may be one label too many
+_DATES = ("date", "date and time")
 MOST_NUMBERS = 12  # different ones in a sensitive column that is not cut into ranges
 
 Label = Annotated[
@@ -264,7 +266,7 @@ def check_weights(path: object, name: str, kind: str, weights: Array | None) -> 
     """Refuse weights that are no numbers, negative or infinite; None stands for no numbers."""
     wanted = "weights must be numbers of zero or more"
     if weights is None:
-        raise ValueError(f"column {name!r} of {path} holds values of kind {kind}; {wanted}")
+        raise ValueError(f"column {name!r} of {path} holds {kind_words(kind)}; {wanted}")
     for problem, found in (
         ("negative", weights < 0),
         ("infinite", np.isinf(weights)),
@@ -272,8 +274,8 @@ def check_weights(path: object, name: str, kind: str, weights: Array | None) -> 
     ):
         if found.any():
             raise ValueError(
-                f"column {name!r} of {path} has {found.sum():,} {problem} weights in "
-                f"{len(weights):,} rows; {wanted}"
+                f"column {name!r} of {path} has {counted(int(found.sum()), f'{problem} weight')} "
+                f"in {counted(len(weights), 'row')}; {wanted}"
             )
 
 
@@ -309,7 +311,7 @@ def check_ranged(path: object, kinds: Mapping[str, str], task: Task) -> None:
     for name, cuts in task.ranges.items():
         if kinds[name] not in NUMBERS:
             raise ValueError(
-                f"column {name!r} of {path} holds values of kind {kinds[name]}, and only numbers "
+                f"column {name!r} of {path} holds {kind_words(kinds[name])}, and only numbers "
                 f"are cut into ranges; leave out {_cut_text(cuts)!r}"
             )
 
@@ -398,8 +400,25 @@ def check_kinds(path: object, kinds: Mapping[str, str], names: Sequence[str], ad
     if refused:
         raise ValueError(
             f"{path} has columns of kinds that cannot be used: {', '.join(refused)}; turn them "
-            f"into numbers or text, {advice}"
+            f"into numbers or text, {advice}{_time_advice(kinds, names, advice)}"
         )
+
+
+def _time_advice(kinds: Mapping[str, str], names: Sequence[str], advice: str) -> str:
+    """Where columns may be left out, a column of dates may say which rows come last."""
+    dates = [name for name in names if kinds[name] in _DATES]
+    if not dates or "--drop" not in advice:
+        return ""
+    return f", or hold out the last rows by time with --time {shlex.quote(dates[0])}"
+
+
+def unusable_advice(name: str, kind: str) -> str:
+    """What to do about a column that cannot be a feature."""
+    column = shlex.quote(name)
+    rest = f"turn it into numbers, or leave it out with --drop {column}"
+    if kind in _DATES:
+        return f"name it with --time {column} to hold out the last rows by time, {rest}"
+    return rest
 
 
 def choose_features(columns: list[str], task: Task, path: object) -> list[str]:
@@ -417,13 +436,31 @@ def positive_label(labels: list[Any], task: Task) -> Any:
     """The positive one of the labels of a file, which must be two."""
     if len(labels) != 2:
         raise ValueError(
-            f"the label {task.label!r} has {counted(len(labels), 'different value')} "
-            f"({listing(labels)}), and "
-            "two are needed; name another column with --label"
+            f"the label {task.label!r} has {_number_of_values(labels)} ({listing(labels)}), and "
+            f"two are needed; {_label_advice(labels, task)}"
         )
     if task.positive is None:
         return max(labels)
     return find_label(task.positive, labels, f"the values of {task.label!r}")
+
+
+def _number_of_values(labels: list[Any]) -> str:
+    return "one value" if len(labels) == 1 else f"{len(labels):,} different values"
+
+
+def _label_advice(labels: list[Any], task: Task) -> str:
+    """What to do about a label that does not have two values; missing ones are refused before."""
+    other = "name another column with --label"
+    if len(labels) == 1:
+        return f"give rows with another label, or {other}"
+    if len(labels) > _MOST_LABELS:
+        return other
+    kept = task.positive if task.positive is not None else labels[0]
+    rest = [label for label in labels if not is_spelling(str(kept), label)]
+    return (
+        f"for example remove the rows with {listing(rest[1:])}, write the same value for all "
+        f"labels but one, or {other}"
+    )
 
 
 def find_label(text: str, labels: list[Any], source: str) -> Any:
@@ -431,7 +468,9 @@ def find_label(text: str, labels: list[Any], source: str) -> Any:
     for label in labels:
         if is_spelling(text, label):
             return label
-    raise ValueError(f"--positive {text} is not among {source}, which are {listing(labels)}")
+    raise ValueError(
+        f"--positive {text} is not among {source}, which are {listing(labels)}; give one of these"
+    )
 
 
 def is_spelling(text: str, label: Any) -> bool:

@@ -33,9 +33,9 @@ from fairproj.io.number_texts import NumberTexts, find_traits, read_commas
 from fairproj.io.table_types import NUMBERS, USABLE, ColumnTypes, column_kinds, kind_of
 from fairproj.io.tables import (
     DataFile,
-    DataFileError,
     DataFiles,
     check_columns,
+    no_rows,
     translate_errors,
 )
 
@@ -157,7 +157,7 @@ def find_keys(
         for file in data.files:
             found.read(file, known)
     if not found.rows:
-        raise DataFileError(f"{data.name} has column names but no rows")
+        raise no_rows(data.name)
     return found.keys(data, known)
 
 

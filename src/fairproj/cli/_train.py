@@ -377,6 +377,7 @@ def train(
 def _with_options(reason: str) -> str:
     """A sentence of `ConfirmedClassifier` with the names of the options of the command."""
     reason = re.sub(r"\bmax_gap\b", "--max-gap", reason)
+    reason = reason.replace("an estimator that keeps a smaller gap", "--margin one_se")
     return reason.replace("balance the labels' weights", "add --class-weight balanced")
 
 

@@ -17,6 +17,10 @@ MOST_VALUES = 400  # a year of days; each is compared by itself
 MISSING = "missing"
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?")  # a time may follow the date
+_WITH_POINTS = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: \d{1,2}:\d{2}.*)?")  # day first
+_OTHER_DATE = re.compile(
+    r"(?:\d{4}([/.-])\d{1,2}\1\d{1,2}|\d{1,2}([/.-])\d{1,2}\2\d{4}|\d\d([/.])\d\d\3\d\d)(?:[T ].*)?"
+)
 _NAMES: dict[str, Callable[[str], str]] = {
     "day": lambda day: day,
     "month": lambda day: day[:7],
@@ -29,7 +33,8 @@ PERIODS = tuple(_NAMES)
 def period_names(values: Sequence[Any], period: str) -> list[str | None]:
     """The period of each date, such as 2026-03 or 2026-Q1, by its own clock; None for other values.
 
-    Dates are those of Python and pandas, and texts such as 2026-03-31 and 2026-03-31T12:00.
+    Dates are those of Python and pandas, and texts such as 2026-03-31, 2026-03-31T12:00 and
+    31.03.2026.
     """
     if period not in _NAMES:
         raise ValueError(f"period={period!r} is unknown; use one of {listing(PERIODS)}")
@@ -40,12 +45,26 @@ def period_names(values: Sequence[Any], period: str) -> list[str | None]:
 def _day(value: Any) -> str | None:
     if isinstance(value, datetime.date):
         return value.isoformat()[:10]
-    if not isinstance(value, str) or not _DATE.fullmatch(value):
+    if not isinstance(value, str):
         return None
     try:
+        if points := _WITH_POINTS.fullmatch(value):
+            day, month, year = map(int, points.groups())
+            return datetime.date(year, month, day).isoformat()
+        if not _DATE.fullmatch(value):
+            return None
         return datetime.date.fromisoformat(value[:10]).isoformat()
     except ValueError:  # such as month 13
         return None
+
+
+def check_no_other_date(value: Any, name: str) -> None:
+    """Refuse text such as 03/31/2026, which is a date in a form that is not read."""
+    if isinstance(value, str) and _OTHER_DATE.fullmatch(value):
+        raise ValueError(
+            f"{name} holds {value!r}, a date in a form that is not read; write dates as 2026-03-31 "
+            "or 31.03.2026"
+        )
 
 
 def split_by(by: Any, n_rows: int, period: str | None = None) -> tuple[Codes, list[str]]:
@@ -93,6 +112,7 @@ def _name_values(values: list[Any], period: str | None) -> tuple[list[str], list
             f"by holds {listing([other])}, which is not a date such as 2026-03-31; leave out "
             f"period={period!r}"
         )
+    check_no_other_date(values[periods.index(None)], "by")
     return list(map(_text, values)), list(dict.fromkeys(map(_text, in_order(values))))
 
 

@@ -125,7 +125,8 @@ def _points(values: pd.Series, column: str, numbers: bool) -> NDArray[Any]:
 def _no_time(column: str, values: pd.Series) -> ValueError:
     example = next((value for value in values.tolist() if not _is_time(value)), values.iloc[0])
     return ValueError(
-        f"column {column!r} holds {str(example)!r}, which is no time; name a column of {_WANTED}"
+        f"column {column!r} holds {str(example)!r}, which is not a date or time; name a "
+        f"column of {_WANTED}"
     )
 
 

@@ -13,7 +13,11 @@ _PACKAGE = Path(__file__).parents[1].name
 _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
-def warn_user(message: str) -> None:
+class UserNote(UserWarning):
+    """Something to know that calls for no action; the commands print it as a note."""
+
+
+def warn_user(message: str, category: type[UserWarning] = UserWarning) -> None:
     """Issue a `UserWarning` at the first frame outside fairproj and scikit-learn.
 
     scikit-learn wraps ``fit``, so a fixed stack level cannot be right for every caller.
@@ -25,7 +29,7 @@ def warn_user(message: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _is_internal(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager

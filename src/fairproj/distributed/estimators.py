@@ -34,7 +34,7 @@ from fairproj.distributed.training import ClusterRun, read_table
 from fairproj.distributed.worker import Trained, WatchedRows
 from fairproj.estimators import FairBoostClassifier, FairProjClassifier
 from fairproj.estimators.base import BoostedClassifier
-from fairproj.io.progress import RoundProgress
+from fairproj.io.progress import RoundProgress, bar_title
 
 _OWN_PARAMETERS: dict[str, Any] = {
     "client": None,
@@ -139,7 +139,8 @@ class DaskClassifier(BoostedClassifier):
     def _follow(self, run: ClusterRun, file: CheckpointFile | None) -> Trained:
         """Wait for the rounds of a run, and keep checkpoints of them."""
         with closing(run.rounds()) as rounds, _last_checkpoint(run, file):
-            progress = RoundProgress(rounds, self.n_estimators, verbose=self.verbose)
+            title = bar_title(self.constraints)
+            progress = RoundProgress(rounds, self.n_estimators, verbose=self.verbose, title=title)
             for _ in progress:
                 if file is not None:
                     file.update(run.checkpoint)

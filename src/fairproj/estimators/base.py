@@ -32,7 +32,7 @@ from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.engines import Ensemble, LearnerKind, LearnerSettings, find_engine
 from fairproj.engines.base import ExplainableEnsemble, settle_ties
-from fairproj.io.progress import RoundProgress
+from fairproj.io.progress import RoundProgress, bar_title
 from fairproj.io.sources import find_source
 
 ENCODING_PARAMETERS: dict[str, Any] = {"max_bins": 255, "categorical_features": "from_dtype"}
@@ -295,7 +295,8 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records: list[Round] = list(earlier)
         reason = StopReason.INTERRUPTED
         try:
-            progress = RoundProgress(rounds, n_rounds, verbose=self.verbose)
+            title = bar_title(self.constraints)
+            progress = RoundProgress(rounds, n_rounds, verbose=self.verbose, title=title)
             for number, (learner, record) in enumerate(progress):
                 learners.append(learner)
                 records.append(record)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from fairproj.io.nearly_numbers import NearlyNumbers
 
 _LOOKED_AT = 1000  # values that tell whether a column holds numbers at all
 _SIGN, _EXPONENT = r"^\s*[+-]?", r"([eE][+-]?\d+)?\s*$"
@@ -108,9 +111,17 @@ def _any_match(values: Any, pattern: str) -> bool:
 
 @dataclass(frozen=True)
 class NumberTexts:
-    """The text columns of a file that hold numbers, with how these are written and an example."""
+    """The text columns of a file that hold numbers, with how these are written and an example.
+
+    Attributes
+    ----------
+    found : mapping of str to (Spelling, str)
+    nearly : mapping of str to NearlyNumbers
+        The columns in which nearly all values are numbers.
+    """
 
     found: Mapping[str, tuple[Spelling, str]]
+    nearly: Mapping[str, NearlyNumbers] = field(default_factory=dict)
 
     @classmethod
     def of_traits(cls, traits: Mapping[str, Traits]) -> NumberTexts:
@@ -172,6 +183,20 @@ _ADVICE = {
 }
 
 
+def spelling_advice(text: str) -> str | None:
+    """What to do about one number with a comma or separators; None for other text."""
+    spelling = Traits().add(pa.array([text])).spelling
+    if spelling is Spelling.decimal_comma:
+        return "write decimals with a point"
+    return None if spelling is None else _ADVICE[spelling]
+
+
+def is_number(values: Any) -> Any:
+    """Whether each text is a number, also with a comma or separators; null for null."""
+    pattern = "|".join(f"(?:{_ALL[name]})" for name in ("both", *sorted(_THOUSANDS)))
+    return pc.match_substring_regex(values, pattern)
+
+
 def find_traits(columns: Iterable[tuple[str, Any]]) -> dict[str, Traits]:
     """The traits of the text columns that may hold numbers."""
     found = {}
@@ -202,6 +227,6 @@ def read_commas(table: Any, names: Iterable[str]) -> Any:
             shown = f" {value[1]!r}" if value else ""
             raise ValueError(
                 f"column {name!r} has decimal commas in its first rows and{shown} later, which is "
-                "no number"
+                "not a number; correct it or leave it empty"
             ) from None
     return table

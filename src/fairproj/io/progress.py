@@ -10,8 +10,13 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
+def bar_title(constraints: Any) -> str:
+    """What to call the progress bar of a fit, since a second fit may have no constraint."""
+    return "without constraint" if constraints is None else "boosting"
+
+
 class RoundProgress(Generic[Item, Outcome]):
-    """Iterate over the rounds of a generator, with a progress bar if ``verbose``.
+    """Iterate over the rounds of a generator, with a progress bar called ``title`` if ``verbose``.
 
     Attributes
     ----------
@@ -22,24 +27,30 @@ class RoundProgress(Generic[Item, Outcome]):
     outcome: Outcome
 
     def __init__(
-        self, rounds: Generator[Item, None, Outcome], total: int, *, verbose: bool = False
+        self,
+        rounds: Generator[Item, None, Outcome],
+        total: int,
+        *,
+        verbose: bool = False,
+        title: str = "boosting",
     ) -> None:
         self._rounds = rounds
         self._total = total
         self._verbose = verbose
+        self._title = title
 
     def __iter__(self) -> Iterator[Item]:
         if self._verbose:
-            return _with_bar(self._iterate(), self._total)
+            return _with_bar(self._iterate(), self._total, self._title)
         return self._iterate()
 
     def _iterate(self) -> Iterator[Item]:
         self.outcome = yield from self._rounds
 
 
-def _with_bar(items: Iterator[Item], total: int) -> Iterator[Item]:
+def _with_bar(items: Iterator[Item], total: int, title: str) -> Iterator[Item]:
     with _rich_progress("verbose=True shows a progress bar and").Progress() as progress:
-        task = progress.add_task("boosting", total=total)
+        task = progress.add_task(title, total=total)
         for done, item in enumerate(items, start=1):
             progress.update(task, completed=done)
             yield item

@@ -31,6 +31,18 @@ _KINDS = (
     ("time span", pa.types.is_duration),
 )
 
+_KIND_WORDS = {
+    "text": "text",
+    "boolean": "booleans",
+    "whole number": "whole numbers",
+    "number": "numbers",
+    "empty": "no values",
+    "date": "dates",
+    "date and time": "dates with times",
+    "time": "times of day",
+    "time span": "time spans",
+}
+
 
 @dataclass(frozen=True)
 class KnownText:
@@ -46,6 +58,11 @@ ColumnTypes = Mapping[str, pa.DataType | KnownText]
 def kind_of(arrow_type: pa.DataType) -> str:
     """Name a pyarrow type in words for users; a type that is not listed keeps pyarrow's name."""
     return next((kind for kind, matches in _KINDS if matches(arrow_type)), str(arrow_type))
+
+
+def kind_words(kind: str) -> str:
+    """What a column of a kind holds, as in "holds dates"."""
+    return _KIND_WORDS.get(kind, f"values of type {kind}")
 
 
 def column_kinds(table: pa.Table) -> dict[str, str]:

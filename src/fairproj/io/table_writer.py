@@ -49,7 +49,9 @@ def write_chunks(path: Path, chunks: Iterable[pa.Table], *, spreadsheet_safe: bo
                     writer.write_table(chunk)
                 rows += chunk.num_rows
             if writer is None:
-                raise DataFileError("there are no rows to write")
+                raise DataFileError(
+                    f"there are no rows to write to {path}; give an input with rows"
+                )
             with _translate_errors(path, kind):
                 writer.close()
         except BaseException:

@@ -20,7 +20,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,17 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from fairproj.data.checks import listing
-from fairproj.data.user_warning import warn_user
+from fairproj.data.user_warning import UserNote, warn_user
+from fairproj.io.csv_faults import find_fault
+from fairproj.io.nearly_numbers import find_nearly_numbers
 from fairproj.io.number_texts import NumberTexts, Spelling, Traits, find_traits, read_commas
 from fairproj.io.table_types import (
+    NUMBERS,
     ColumnTypes,
     apply_types,
     column_kinds,
     csv_types,
+    kind_words,
     mark_missing,
 )
 
@@ -107,13 +111,17 @@ class DataFile:
             else:
                 table, spelled = self._read_csv(types)
             if not table.num_rows:
-                raise DataFileError(f"{self.path} has column names but no rows")
-            return apply_types(table, types), spelled
+                raise no_rows(self.path)
+            nearly = find_nearly_numbers(
+                (name, table.column(name)) for name in _inferred(table, types)
+            )
+            return apply_types(table, types), replace(spelled, nearly=nearly)
 
     def _read_csv(self, types: ColumnTypes) -> tuple[pa.Table, NumberTexts]:
         commas = self._commas(types)
-        with self._open_csv() as stream:
-            table = arrow_csv.read_csv(stream, **self._csv_options(_as_text(types, commas)))
+        used = _as_text(types, commas)
+        with self._explained(used), self._open_csv() as stream:
+            table = arrow_csv.read_csv(stream, **self._csv_options(used))
         table = read_commas(mark_missing(table, types), commas)
         traits = find_traits((name, table.column(name)) for name in _inferred(table, types))
         spelled = NumberTexts.of_traits(traits | self._grouped_points(table, types, traits))
@@ -181,7 +189,7 @@ class DataFile:
 
     def _say(self, spelled: NumberTexts) -> None:
         if note := spelled.note():
-            warn_user(f"{self.path}: {note}")
+            warn_user(f"{self.path}: {note}", UserNote)
 
     def read_frame(
         self, types: ColumnTypes | None = None, unused: Sequence[str] = ()
@@ -194,6 +202,14 @@ class DataFile:
         for name, problem in spelled.problems().items():
             if name not in unused:
                 raise DataFileError(f"{self.path}: {problem}, or leave it out with --drop")
+        for name, nearly in spelled.nearly.items():
+            if name in unused:
+                continue
+            if nearly.is_unusable:
+                raise DataFileError(
+                    f"{self.path}: {nearly.sentence()}, or leave the column out with --drop"
+                )
+            warn_user(f"{self.path}: {nearly.sentence()}")
         self._say(spelled)
         return frame, kinds
 
@@ -238,8 +254,9 @@ class DataFile:
                 yield batch.select(columns)
         else:
             commas = self._commas({name: types[name] for name in columns if name in types})
-            options = self._csv_options(_as_text(types, commas), columns)
-            with self._open_csv() as stream:
+            used = _as_text(types, commas)
+            options = self._csv_options(used, columns)
+            with self._explained(used, columns), self._open_csv() as stream:
                 for batch in arrow_csv.open_csv(stream, **options):
                     yield read_commas(mark_missing(batch, types), commas)
 
@@ -308,6 +325,24 @@ class DataFile:
                 include_columns=columns, column_types=csv_types(types)
             ),
         }
+
+    @contextmanager
+    def _explained(
+        self, types: ColumnTypes, columns: Sequence[str] | None = None
+    ) -> Iterator[None]:
+        """Name the line or the cell of a CSV file that pyarrow cannot read."""
+        try:
+            yield
+        except pa.ArrowInvalid:
+            if fault := self._find_fault(types, columns):
+                raise DataFileError(f"{self.path}: {fault}") from None
+            raise
+
+    def _find_fault(self, types: ColumnTypes, columns: Sequence[str] | None) -> str | None:
+        with self._open_csv() as stream, suppress(csv.Error):
+            lines = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
+            return find_fault(lines, self._header()[0], csv_types(types), columns)
+        return None
 
     def _open_csv(self) -> Any:
         """Open a CSV file for reading bytes, decompressed."""
@@ -391,6 +426,21 @@ class DataFiles:
         for file in self.files:
             yield from file.chunks(columns, types, text_columns)
 
+    def read_spelled_frame(self) -> tuple[pd.DataFrame, dict[str, str], NumberTexts]:
+        """Read all rows of all files, as `DataFile.read_spelled_frame` does."""
+        frame, kinds, spelled = self.files[0].read_spelled_frame()
+        frames, names = [frame], list(frame.columns)
+        for file in self.files[1:]:
+            check_columns(file.path, file.column_names(), names)
+            more, its_kinds, its_spelled = file.read_spelled_frame()
+            frames.append(more[names])
+            for name in names:
+                kinds[name] = _common_kind(file.path, name, kinds[name], its_kinds[name])
+            spelled = NumberTexts(
+                {**its_spelled.found, **spelled.found}, {**its_spelled.nearly, **spelled.nearly}
+            )
+        return (pd.concat(frames, ignore_index=True) if frames[1:] else frame), kinds, spelled
+
     def sha256(self) -> str:
         """The checksum of the file; of several files, that of their checksums in order."""
         digests = [file.sha256() for file in self.files]
@@ -407,6 +457,18 @@ def _as_text(types: ColumnTypes, names: Sequence[str]) -> ColumnTypes:
 def _inferred(table: pa.Table, types: ColumnTypes) -> list[str]:
     """The columns of a table whose types were not given."""
     return [name for name in table.column_names if name not in types]
+
+
+def _common_kind(path: Path, name: str, kind: str, other: str) -> str:
+    """The kind of a column in several files; a column without values may be of any kind."""
+    if kind == other or other == "empty":
+        return kind
+    if kind == "empty" or {kind, other} <= set(NUMBERS):
+        return other if kind == "empty" else "number"
+    raise DataFileError(
+        f"column {name!r} of {path} holds {kind_words(other)}, and {kind_words(kind)} in the files "
+        "before; write the same kind of values in all files"
+    )
 
 
 def is_pattern(path: str | Path) -> bool:
@@ -493,6 +555,11 @@ def translate_errors(path: Path) -> Iterator[None]:
         ) from None
     except FILE_ERRORS as error:
         raise DataFileError(f"{path} cannot be read as a table: {one_line(error)}") from None
+
+
+def no_rows(path: object) -> DataFileError:
+    """The error for a file without rows."""
+    return DataFileError(f"{path} has column names but no rows; give a file with rows")
 
 
 def one_line(error: Exception) -> str:

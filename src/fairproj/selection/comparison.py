@@ -362,7 +362,7 @@ def _tried(found: Alternatives) -> str:
         f"Of {len(candidates)} candidates, {len(ranked)} are useful and have {_a(score)} of at "
         f"least {found.least_score:.3f} on the {len(found.rows['selection']):,} selection rows "
         f"(that of the plain model, {found.table['score'].iloc[0]:.3f}, less the tolerance of "
-        f"{found.tolerance:g}); {smaller} of these have a smaller "
+        f"{found.tolerance:g}); {smaller} of these {'has' if smaller == 1 else 'have'} a smaller "
         f"{find_statistic(found.metric).words} than the plain model."
     )
     if found.chosen is None:

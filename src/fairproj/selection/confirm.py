@@ -27,6 +27,7 @@ from fairproj.selection.splits import hold_out_rows
 
 _POWER = 0.8
 _RATES = (0.5, 0.8, 0.95)  # the rates of a model are not known before training; 0.5 is the hardest
+_AGAIN = "a second run on the same rows no longer has this confidence"
 _IF_UNKNOWN = 0.5  # the part of max_gap to aim at where it is not known what rows confirm
 
 
@@ -286,27 +287,36 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         self.reason_ = self._reason(missed or targets, len(safety.sample.y))
         if missed:
             self._fail(
-                f"{self.reason_}; allow a larger max_gap, give more rows, or train an estimator "
-                "with a smaller gap"
+                f"{self.reason_}; {_AGAIN}: give new rows, and for them more rows, a larger "
+                "max_gap or an estimator that keeps a smaller gap"
             )
         useful = _is_useful(fit)
         if not useful:
             self.reason_ = "the model tells the labels no better than chance, whatever its gap"
-            self._fail(f"{self.reason_}; allow a larger max_gap, or balance the labels' weights")
+            self._fail(
+                f"{self.reason_}; {_AGAIN}: give new rows, and for them a larger max_gap, or "
+                "balance the labels' weights"
+            )
         self.confirmed_ = not missed and useful
 
     def _reason(self, targets: list[_Target], n_rows: int) -> str:
-        said = []
-        for target in targets:
-            bound, limit = self.gap_bounds_[target.statistic.name], target.max_gap
-            side = "within" if bound <= limit else "above"
-            said.append(
-                f"the {target.statistic.title} gap is at most {bound:.3f}, {side} {limit:g}"
-            )
-        return (
-            f"with {100 * self.confidence:g} % confidence {', and '.join(said)} "
-            f"({n_rows:,} rows that training did not see)"
-        )
+        bounds = [self.gap_bounds_[target.statistic.name] for target in targets]
+        confidence = f"with {100 * self.confidence:g} % confidence"
+        rows = f"({n_rows:,} rows that training did not see)"
+        pairs = list(zip(targets, bounds, strict=True))
+        if all(bound <= target.max_gap for target, bound in pairs):
+            said = [
+                f"the {target.statistic.title} gap is at most {bound:.3f}, within "
+                f"{target.max_gap:g}"
+                for target, bound in pairs
+            ]
+            return f"{confidence} {', and '.join(said)} {rows}"
+        said = [
+            f"a limit of {target.max_gap:g} on the {target.statistic.title} gap could not be "
+            f"confirmed: the test only shows, {confidence}, a gap of at most {bound:.3f}"
+            for target, bound in pairs
+        ]
+        return f"{', and '.join(said)} {rows}"
 
     def _fail(self, reason: str) -> None:
         if self.if_none == "raise":

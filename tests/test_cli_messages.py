@@ -1,0 +1,340 @@
+"""Sentences that tell what to do: about cells, dates, labels, options and tests that fail."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commands import run, run_json
+from fairproj.io.tables import DataFile, DataFileError
+
+
+def make_loans(n_rows=600, seed=0):
+    """Loans of two groups whose label follows the income."""
+    random = np.random.default_rng(seed)
+    income = random.normal(30000, 8000, n_rows).round(2)
+    paid = np.where(income + random.normal(0, 6000, n_rows) > 28000, "yes", "no")
+    return pd.DataFrame(
+        {
+            "income": income,
+            "debts": random.integers(0, 9, n_rows),
+            "gender": random.choice(["f", "m"], n_rows),
+            "paid": paid,
+        }
+    )
+
+
+def write(frame, path):
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model file, trained on `make_loans`."""
+    folder = tmp_path_factory.mktemp("model")
+    data, path = write(make_loans(), folder / "loans.csv"), folder / "m.fairproj"
+    run(*("train", data, "--label", "paid", "--sensitive", "gender", "--max-gap", "0.5"),
+        *("--rounds", "3", "-o", path))  # fmt: skip
+    return path
+
+
+TASK = ("--label", "paid", "--sensitive", "gender")
+
+
+def with_cells(path, column, cells):
+    frame = make_loans()
+    frame[column] = frame[column].astype(object)
+    for row, cell in cells.items():
+        frame.loc[row - 1, column] = cell
+    return write(frame, path)
+
+
+def test_one_cell_that_is_not_a_number_is_named(tmp_path):
+    data = with_cells(tmp_path / "d.csv", "income", {8: "n/k"})
+    wanted = "599 of 600 values of 'income' are numbers, 'n/k' (row 8) is not; correct it or leave"
+    output = run("train", data, *TASK, "-o", tmp_path / "m.fairproj", code=1).stderr
+    assert wanted in output
+    assert "identifiers" not in output
+    findings = run_json("check", data, *TASK)["findings"]
+    [found] = [one for one in findings if one["column"] == "income"]
+    assert found["kind"] == "not_numbers"
+    assert found["sentence"].startswith(wanted)
+
+
+def test_several_cells_are_counted(tmp_path):
+    cells = {8: "n/k", 9: "?", 20: "-", 30: "n/k"}
+    data = with_cells(tmp_path / "d.csv", "income", cells)
+    wanted = "596 of 600 values of 'income' are numbers, 4 are not: 'n/k' (row 8), '?' (row 9), "
+    wanted += "'-' (row 20) and 1 more; correct them"
+    assert wanted in run("train", data, *TASK, "-o", tmp_path / "m", code=1).stderr
+
+
+def test_a_few_numbers_beside_text_are_categories(tmp_path):
+    data = with_cells(tmp_path / "d.csv", "debts", {8: "9+"})
+    assert not DataFile.from_path(data).read_spelled()[1].nearly
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("n/k", "which is not a number; correct it or leave it empty"),
+        ("1.234,50", "which is not a number; write thousands without a separator"),
+        ("1_000", "which is not a number; correct it"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_text_in_a_column_of_numbers_has_column_row_and_value(
+    tmp_path, model, cell, wanted, ending
+):
+    data = with_cells(tmp_path / f"d.{ending}", "income", {8: cell})
+    sentence = f"column 'income' holds '{cell}' in row 8, {wanted}"
+    assert sentence in run("predict", model, data, "-o", tmp_path / "p.csv", code=1).stderr
+    assert sentence in run("audit", model, data, code=1).stderr
+
+
+def test_the_cell_at_fault_is_named_in_a_file_with_decimal_commas(tmp_path, model):
+    frame = make_loans()
+    frame["income"] = frame["income"].map(lambda value: f"{value:.2f}".replace(".", ","))
+    frame.loc[7, "income"] = "n/k"
+    frame.to_csv(data := tmp_path / "d.csv", index=False, sep=";")
+    output = run("predict", model, data, "-o", tmp_path / "p.csv", code=1).stderr
+    assert "column 'income' holds 'n/k' in row 8" in output
+
+
+@pytest.mark.parametrize("command", ["check", "predict"])
+def test_a_ragged_line_has_its_number(tmp_path, model, command):
+    data = write(make_loans(), tmp_path / "d.csv")
+    lines = data.read_text().splitlines()
+    lines[10] += ",1"
+    data.write_text("\n".join(lines))
+    arguments = {"check": (data, *TASK), "predict": (model, data, "-o", tmp_path / "p.csv")}
+    output = run(command, *arguments[command], code=1).stderr
+    assert "d.csv: line 11 has 5 values and there are 4 column names; correct that" in output
+
+
+def test_files_without_rows_say_what_to_give(tmp_path):
+    (tmp_path / "d.csv").write_text("a,b\n")
+    with pytest.raises(DataFileError, match="has column names but no rows; give a file with rows"):
+        DataFile.from_path(tmp_path / "d.csv").read()
+
+
+def test_help_shows_the_kind_of_one_value():
+    for command in ("train", "check", "audit", "predict"):
+        assert "list[" not in run(command, "--help").output
+
+
+def test_an_interrupted_run_on_a_cluster_names_the_option(monkeypatch):
+    from fairproj.cli import _large
+    from fairproj.distributed import ClusterError
+
+    class Client:
+        def close(self):
+            pass
+
+    monkeypatch.setattr(_large, "_client", lambda scheduler: Client())
+    kept = "the rounds up to 102 are in r 3.checkpoint: pass it as resume_from"
+    with (
+        pytest.raises(KeyboardInterrupt, match=r"^after round 102; go on with --resume-from 'r 3"),
+        _large.connect("tcp://x", None, None),
+    ):
+        raise KeyboardInterrupt(f"training was interrupted; {kept}")
+    with (
+        pytest.raises(ValueError, match=r"^lost; it ended after round 102; go on with --resume-fr"),
+        _large.connect("tcp://x", None, None),
+    ):
+        raise ClusterError(f"lost; {kept}")
+
+
+def test_an_interrupt_is_one_sentence(capsys):
+    import typer
+
+    from fairproj.cli._app import report_errors
+
+    @report_errors
+    def command():
+        raise KeyboardInterrupt("after round 102; go on with --resume-from r3.checkpoint")
+
+    with pytest.raises(typer.Exit):
+        command()
+    said = "Interrupted after round 102; go on with --resume-from r3.checkpoint\n"
+    assert capsys.readouterr().err == said
+
+
+def test_the_second_progress_bar_has_its_own_name():
+    from fairproj.io.progress import bar_title
+
+    assert bar_title("equal_opportunity") == "boosting"
+    assert bar_title(None) == "without constraint"
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "wanted"),
+    [
+        ({"paid": ["yes", "no", "maybe"]}, [], "for example remove the rows with 'maybe', write"),
+        ({"paid": ["yes"]}, [], "has one value ('yes'), and two are needed; give rows with"),
+        ({}, ["--positive", "ja"], "which are 'no', 'yes'; give one of these"),
+        ({"w": [-1.0] + [1.0] * 599}, ["--weights", "w"], "has 1 negative weight in 600 rows"),
+    ],
+)
+def test_errors_say_what_to_do(tmp_path, frame, options, wanted):
+    columns = {name: np.resize(values, 600) for name, values in frame.items()}
+    data = write(make_loans().assign(**columns), tmp_path / "d.csv")
+    output = run("train", data, *TASK, *options, "-o", tmp_path / "m", code=1).stderr
+    assert wanted in output
+
+
+def test_a_test_that_fails_says_which_rows_it_used(tmp_path, monkeypatch):
+    from fairproj.selection import confirm
+
+    frame = make_loans(2000)
+    frame["day"] = pd.date_range("2024-01-01", periods=len(frame)).astype(str)
+    data = write(frame, tmp_path / "d.csv")
+    monkeypatch.setattr(confirm, "gap_upper_bound", lambda *_: 0.31)
+    options = ("--max-gap", "0.3", "--confidence", "0.95", "--time", "day", "--rounds", "3")
+    output = run("train", data, *TASK, *options, "-o", tmp_path / "m", code=6).stderr
+    assert "rows from before 2028-02-09, by day, that training did not see" in output
+    assert "give new rows, and for them more rows, a larger --max-gap or --margin one_se" in output
+
+
+def test_train_and_check_say_what_a_column_of_dates_is_for(tmp_path):
+    data = write(make_loans().assign(day="2024-05-01", note="2024-05-02"), tmp_path / "d.csv")
+    output = run("train", data, *TASK, "-o", tmp_path / "m", code=1).stderr
+    assert "or hold out the last rows by time with --time day" in output
+    findings = run_json("check", data, *TASK)["findings"]
+    unusable = [one["sentence"] for one in findings if one["kind"] == "unusable"]
+    assert len(unusable) == 2
+    assert "name it with --time day to hold out the last rows by time" in unusable[0]
+
+
+def test_check_reads_a_folder(tmp_path):
+    frame = make_loans()
+    write(frame, tmp_path / "all.csv")
+    (tmp_path / "rows").mkdir()
+    frame[:300].to_parquet(tmp_path / "rows" / "part-0.parquet")
+    frame[300:].to_parquet(tmp_path / "rows" / "part-1.parquet")
+    expected = run_json("check", tmp_path / "all.csv", *TASK)
+    for path in (tmp_path / "rows", tmp_path / "rows" / "*.parquet"):
+        assert run_json("check", path, *TASK) == {**expected, "file": str(path)}
+    frame[:5].assign(debts="few").to_parquet(tmp_path / "rows" / "part-2.parquet")
+    output = run("check", tmp_path / "rows", *TASK, code=1).stderr
+    assert "part-2.parquet holds text, and whole numbers in the files before; write" in output
+
+
+def test_missing_values_by_group_are_readable_at_80_columns(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    frame = make_loans()
+    region = np.resize(["north-west", "south-west", "north-east", "south-east"], len(frame))
+    frame["region"] = region
+    frame.loc[(region == "north-west") & (frame["gender"] == "f"), "income"] = np.nan
+    data = write(frame, tmp_path / "d.csv")
+    output = run("check", data, *TASK, "--sensitive", "region").stdout
+    [row] = [line.split() for line in output.splitlines() if "100.0%" in line]
+    assert row == ["income", "f,", "north-west", "100.0%", "f,", "north-east", "0.0%"]
+
+
+def test_decimal_commas_are_a_note_in_every_command(tmp_path, model):
+    frame = make_loans()
+    frame["income"] = frame["income"].map(lambda value: f"{value:.2f}".replace(".", ","))
+    frame.to_csv(data := tmp_path / "d.csv", index=False, sep=";")
+    for output in (
+        run("check", data, *TASK).stdout,
+        run("predict", model, data, "-o", tmp_path / "p.csv").stderr,
+    ):
+        assert "decimal commas" in output
+        notes = [line for line in output.splitlines() if line.startswith("note: ")]
+        assert any("'income' has decimal" in " ".join(line.split()) for line in notes)
+
+
+def test_info_shows_what_the_model_file_records(tmp_path):
+    data = write(make_loans().assign(region=np.resize(["n", "s", "s"], 600)), tmp_path / "d.csv")
+    options = ("--sensitive", "region", "--drop", "debts", "--max-gap", "0.5", "--rounds", "3")
+    run("train", data, *TASK, *options, "--positive", "no", "-o", tmp_path / "m.fairproj")
+    shown = " ".join(run("info", tmp_path / "m.fairproj").stdout.split())
+    for words in (
+        "command ",
+        "positive label no",
+        "groups f, n; f, s; m, n; m, s",
+        "features 1: income",
+        "dropped columns debts",
+        "target a gap of at most 0.5 in equal_opportunity",
+        "class weight none",
+        "checksum of the data SHA-256 ",
+        "time column none",
+        "confirmed not tested",
+    ):
+        assert words in shown, words
+
+
+def scored(path, days, n_rows=600):
+    """Rows with predictions and a column of days."""
+    frame = make_loans(n_rows)
+    return write(frame.assign(predicted=frame["paid"], day=np.resize(days, n_rows)), path)
+
+
+BY = (*TASK, "--predictions", "predicted", "--by")
+
+
+def test_dates_with_points_go_by_month(tmp_path):
+    data = scored(tmp_path / "d.csv", ["01.02.2025", "28.02.2025", "3.1.2025"])
+    found = run_json("audit", data, *BY, "day")
+    assert [row["value"] for row in found["by"]["values"]] == ["2025-01", "2025-02"]
+
+
+def test_dates_of_another_form_are_refused(tmp_path):
+    data = scored(tmp_path / "d.csv", ["01/02/2025", "02/28/2025"])
+    output = run("audit", data, *BY, "day", code=1).stderr
+    assert "column 'day' of --by holds '01/02/2025', a date in a form that is not read" in output
+    assert "write dates as 2026-03-31 or 31.03.2026" in output
+
+
+def test_texts_with_points_that_are_no_dates_are_values(tmp_path):
+    data = scored(tmp_path / "d.csv", ["1.2.3", "1.10.3", "12-34-56"])
+    found = run_json("audit", data, *BY, "day")
+    assert {row["value"] for row in found["by"]["values"]} == {"1.2.3", "1.10.3", "12-34-56"}
+
+
+def test_periods_are_proposed_for_dates_only(tmp_path):
+    days = pd.date_range("2020-01-01", periods=600).astype(str)
+    data = scored(tmp_path / "d.csv", days)
+    assert "as in --by day:year" in run("audit", data, *BY, "day:day", code=1).stderr
+    output = run("audit", data, *BY, "income", code=1).stderr
+    assert "name a column with fewer values, such as a region or a date" in output
+    assert ":year" not in output
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--threshold", "2"], "error: --threshold: 2 must lie between 0 and 1; see fairproj "),
+        (["--max-gap", "3"], "error: --max-gap: 3 should be less than or equal to 1; see "),
+        (["--nothing"], "error: No such option: --nothing"),
+    ],
+)
+def test_wrong_usage_is_one_line(options, wanted):
+    output = run("train", "d.csv", *TASK, "-o", "m", *options, code=2).stderr
+    assert output.startswith(wanted)
+    assert output.count("\n") == 1
+
+
+def test_only_what_can_be_constrained_is_listed():
+    output = run("train", "d.csv", *TASK, "-o", "m", "--constraint", "foo", code=2).stderr
+    assert "'foo' is unknown; use one of demographic_parity" in output
+    assert "predictive_parity" not in output
+
+
+def test_a_model_file_that_does_not_exist():
+    said = "nope.fairproj does not exist; give the path of a file that does"
+    assert said in run("info", "nope.fairproj", code=1).stderr
+
+
+@pytest.mark.parametrize("name", ["FOUND", "COSTLY", "NOT_CONFIRMED"])
+def test_a_model_that_is_no_alternative_has_no_next_step(capsys, name):
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from fairproj.cli._alternatives import _show_files
+    from fairproj.selection import SearchOutcome
+
+    found = SimpleNamespace(chosen=object(), outcome=SearchOutcome[name])
+    _show_files(found, [], Path("m.fairproj"), Path("d.csv"))
+    assert ("Next: fairproj report" in capsys.readouterr().out) == (name == "FOUND")
