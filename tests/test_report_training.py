@@ -211,7 +211,7 @@ def test_commands_name_the_label_and_the_weights(tmp_path, model):
     asked = (*task, *targets, "--positive", first, "-o", path, "--force")
     printed = " ".join(run("train", data, *asked).stdout.split())
     assert "in sort order" not in printed
-    assert "errors weighted" in run("info", path).stdout
+    assert re.search(r"class weight +balanced", run("info", path).stdout)
     predicted = run("predict", path, data, "-o", tmp_path / "p.csv").stdout
     assert "not frequencies of the label" in " ".join(predicted.split())
     again = run("predict", path, data, "-o", tmp_path / "p.csv", "--force", "--json").stdout
