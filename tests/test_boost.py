@@ -327,5 +327,7 @@ def test_fitting_anew_forgets():
 
 
 def test_progress(capsys):
-    FairProjClassifier(None, n_estimators=3, verbose=True).fit(X, Y)
+    FairProjClassifier(n_estimators=3, verbose=True).fit(X, Y, sensitive_features=GROUPS)
     assert "boosting" in capsys.readouterr().out
+    FairProjClassifier(None, n_estimators=3, verbose=True).fit(X, Y)
+    assert "without constraint" in capsys.readouterr().out

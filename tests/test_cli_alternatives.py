@@ -101,7 +101,8 @@ def test_the_report_has_the_plain_model_of_the_search(searched):
     run("report", model, data, *(p for k in ("json", "md") for p in ("-o", folder / f"p.{k}")))
     shown = json.loads((folder / "p.json").read_text())
     scores = {row["name"]: row for row in shown["price"]["scores"]}
-    names = {"ROC AUC": "roc_auc", "accuracy": "accuracy", content["gap_name"]: "gap"}
+    gap = f"{content['gap_name']} (at most {shown['target']['max_gap']:g})"
+    names = {"ROC AUC": "roc_auc", "accuracy": "accuracy", gap: "gap"}
     test = {row["figure"]: row for row in content["test"]}
     for name, figure in names.items():
         assert scores[name]["plain"] == pytest.approx(test[figure]["plain"]["estimate"])

@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -54,6 +54,7 @@ def test_it_is_wrong_as_rarely_as_it_says(n_a, n_b, confidence):
 
 @settings(max_examples=40)
 @given(pairs(), st.sampled_from([0.8, 0.95]), st.floats(-0.9, 0.95))
+@example(Pair(10, 10, 0, 1), 0.8, -0.5)
 def test_p_value_against_plain_enumeration(pair, confidence, difference):
     """From above, and near: every outcome and 4,001 rates of b, by scipy's binomial."""
     hits_a, n_a, hits_b, n_b = pair
@@ -63,23 +64,22 @@ def test_p_value_against_plain_enumeration(pair, confidence, difference):
     near = stats.binomtest(hits_b, n_b).proportion_ci(1 - GAMMA * (1 - confidence), "exact")
     near_a = stats.binomtest(hits_a, n_a).proportion_ci(1 - GAMMA * (1 - confidence), "exact")
 
-    def plain(low, high):
-        b = np.linspace(low, high, 4001)
-        b = b[(b >= 0) & (b <= min(1, high)) & (b + difference <= 1)]
-        a = np.maximum(b + difference, 0)
-        chance = np.einsum(
-            "ki,ij,kj->k",
-            stats.binom.pmf(i.ravel(), n_a, a[:, None]),
-            region.astype(float),
-            stats.binom.pmf(j.ravel(), n_b, b[:, None]),
-        )
-        return chance.max(initial=0.0) + GAMMA * (1 - confidence)
-
-    if n_a > n_b:  # the interval of the rate with more rows
-        low = near_a.low - difference if near_a.low > 0 else 0.0
-        expected = plain(low, near_a.high - difference)
+    # Rates that differ by D, or by less where one of them is 0 or 1, within the interval of the
+    # rate with more rows.
+    if n_a > n_b:
+        a = np.linspace(near_a.low, near_a.high, 4001)
+        b = np.minimum(a - difference, 1)
     else:
-        expected = plain(near.low, near.high)
+        b = np.linspace(near.low, near.high, 4001)
+        a = np.maximum(b + difference, 0)
+    possible = (a <= 1) & (b >= 0)
+    chance = np.einsum(
+        "ki,ij,kj->k",
+        stats.binom.pmf(i.ravel(), n_a, a[possible, None]),
+        region.astype(float),
+        stats.binom.pmf(j.ravel(), n_b, b[possible, None]),
+    )
+    expected = chance.max(initial=0.0) + GAMMA * (1 - confidence)
     got = _Test(pair, confidence, *FINE).p_value(difference)
     assert got >= expected - 1e-9
     finer = _Test(pair, confidence, 2000, 2000).p_value(difference)

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import os
 import pickle
+import re
 import runpy
 import signal
 import subprocess
@@ -959,6 +960,6 @@ def test_the_example_runs_as_it_stands(client, tmp_path, capsys):
     path = Path(__file__).parents[1] / "examples" / "cluster.py"
     runpy.run_path(str(path))["main"](client, tmp_path)
     lines = capsys.readouterr().out.splitlines()
-    on_cluster, alone = (float(line.split()[2]) for line in lines[1:3])
+    on_cluster, alone = (float(re.search(r"-?\d+\.\d+", line)[0]) for line in lines[1:3])
     assert on_cluster == pytest.approx(alone, abs=1e-9)
     assert (tmp_path / "adult.fairproj").exists()

@@ -1737,7 +1737,7 @@ def runs_above_the_target(rule, repetitions):
 
 
 def test_the_chosen_models_true_gap_meets_the_target_as_often_as_stated():
-    repetitions = 20
+    repetitions = 30
     allowed = stats.binom.ppf(0.95, repetitions, 0.1)
     chosen, above = runs_above_the_target("upper", repetitions)
     assert chosen >= repetitions / 2, "too few choices to say anything"
