@@ -12,6 +12,7 @@ from arena.plan import Plan
 from arena.summary import CELL, OURS, PLAIN, TOLERANCE, Comparison
 from arena.tables import Lines, interval, number, words
 from arena.timing import time_ratios
+from fairproj.data.checks import counted
 from fairproj.experiments._tables import markdown
 
 CLEAR = 0.005  # points of score, as a share, from which a difference at a target is listed
@@ -134,7 +135,7 @@ def time_claims(times: pd.DataFrame, tidy: pd.DataFrame) -> list[str]:
 def _range(ratios: pd.Series, digits: int) -> str:
     """How many places a median is of, and from where to where they range."""
     ends = f"{ratios.min():.{digits}f} to {ratios.max():.{digits}f}"
-    return f"median of {len(ratios)} problems and constraints, {ends}"
+    return f"median of {counted(len(ratios), 'combination')}, {ends}"
 
 
 def other_losses(summary: pd.DataFrame, claims: list[str], plan: Plan) -> list[str]:
