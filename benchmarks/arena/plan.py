@@ -137,12 +137,14 @@ class Environment:
 class Timing:
     """What is timed, one fit at a time; all methods, unless some are named.
 
-    Fits that took longer than ``slow`` seconds are repeated ``slow_repeats`` times only.
+    ``training_rows`` may be more than in the comparison. Fits that took longer than ``slow``
+    seconds are repeated ``slow_repeats`` times only.
     """
 
     problems: tuple[str, ...] = ()
     constraints: tuple[str, ...] = CONSTRAINTS
     methods: tuple[str, ...] = ()
+    training_rows: int = 0
     repeats: int = 3
     slow: float = 5.0
     slow_repeats: int = 1

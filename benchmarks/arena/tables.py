@@ -13,7 +13,7 @@ from arena.summary import (
     CELL,
     OURS,
     PLAIN,
-    compare,
+    Comparison,
     difference_at,
     ranks,
     true_hypervolume,
@@ -71,7 +71,7 @@ def _bold(name: str) -> str:
     return f"**{name}**" if name == OURS else name
 
 
-def against_table(summary: pd.DataFrame, plan: Plan) -> Lines:
+def against_table(compared: dict[str, list[Comparison]], plan: Plan) -> Lines:
     """FairBoost's hypervolume beside each method's: how often it is shown to be as large."""
     lines = [
         [
@@ -85,8 +85,8 @@ def against_table(summary: pd.DataFrame, plan: Plan) -> Lines:
         ]
     ]
     for method in plan.methods:
-        found = compare(summary, method.name)
-        if method.name == OURS or not found:
+        found = compared.get(method.name)
+        if not found:
             continue
         verdicts = [each.verdict for each in found]
         relative = [100 * each.relative.value for each in found]
@@ -253,15 +253,17 @@ def _where(method: Method, built: dict[str, Any]) -> str:
     return "its own" if known["ok"] else "**not built**"
 
 
-def detail_table(summary: pd.DataFrame, plan: Plan) -> Lines:
+def detail_table(summary: pd.DataFrame, compared: dict[str, list[Comparison]], plan: Plan) -> Lines:
     """One problem and constraint: hypervolume, and score, gap and share met at each target."""
+    cell = tuple(summary[CELL].iloc[0])
     targets = [f"{target:g}" for target in plan.targets]
     lines = [["method", "groups", "hypervolume", "FairBoost's less it, %"]]
     lines[0] += [f"at {target}: score / gap (met)" for target in targets]
     means = summary.groupby("method")["hypervolume"].mean().sort_values(ascending=False)
     for name in means.index:
         rows = summary[summary["method"] == name]
-        found = compare(summary, name) if name != OURS else []
+        every = compared.get(name, [])
+        found = [each for each in every if (each.problem, each.constraint) == cell]
         relative = interval(found[0].relative, 100) if found else "-"
         line = [_bold(name), GROUPS[plan.method(name).groups], number(100 * means[name], 2)]
         line.append(relative + (f" {found[0].verdict}" if found else ""))

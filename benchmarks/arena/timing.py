@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ def timing_cases(plan: Plan, path: Path) -> list[Case]:
     return cases
 
 
+def for_the_clock(plan: Plan) -> Plan:
+    """The plan with the rows that are timed."""
+    return replace(plan, training_rows=plan.timing.training_rows or plan.training_rows)
+
+
 def _timed(plan: Plan) -> list[Method]:
     named = plan.timing.methods
     return [each for each in plan.methods if not named or each.name in named]
@@ -59,7 +65,7 @@ def _case(plan: Plan, method: Method, place: tuple[str, str, str], repeat: int) 
             "problem": problem,
             "method": name,
             "constraint": constraint,
-            "plan": plan.fingerprint(known[0], method),
+            "plan": for_the_clock(plan).fingerprint(known[0], method),
         }
     ]
 
@@ -68,7 +74,7 @@ def run_timing(
     plan: Plan, folders: Folders, built: Path, path: Path, *, fresh: bool = False
 ) -> None:
     """Time what is left. The first repeat tells which methods are slow, so it is run by itself."""
-    measure = partial(measure_time, plan=plan, folders=folders, built=built)
+    measure = partial(measure_time, plan=for_the_clock(plan), folders=folders, built=built)
     cases = timing_cases(plan, path)
     first = [case for case in cases if case["repeat"] < plan.timing.slow_repeats]
     run_cases(first, measure, path, fresh=fresh, n_jobs=1)

@@ -157,18 +157,19 @@ def predict_all(
 def measure(method: Method, task: Task, setting: dict[str, Any], test: Rows) -> dict[str, Any]:
     """Seconds of a fit, rows predicted in a second, and the memory that the fit added at its peak.
 
-    Call it in a process that has done nothing else: the peak of a process cannot be reset.
+    Call it in a process that has done nothing else: the memory that it already has is not counted.
     """
     few = _few(task.train)
     warm = method(replace(task, train=few))(setting)  # imports what is imported on first use
     if warm is None:
         return {"error": "the method has no such point for this constraint"}
     warm(few)
-    before = _peak()
+    del warm
+    before, children = memory(), _largest(resource.RUSAGE_CHILDREN)
     start, cpu = time.perf_counter(), cpu_seconds()
     predict = method(task)(setting)
     seconds, cpu = time.perf_counter() - start, cpu_seconds() - cpu
-    after = _peak()
+    after, grown = peak_memory(), _largest(resource.RUSAGE_CHILDREN)
     assert predict is not None
     start = time.perf_counter()
     predict(test)
@@ -177,7 +178,7 @@ def measure(method: Method, task: Task, setting: dict[str, Any], test: Rows) -> 
         "fit_seconds": seconds,
         "fit_cpu_seconds": cpu,
         "predict_rows_per_second": len(test.y) / predicting,
-        "peak_megabytes": after - before,
+        "peak_megabytes": max(0.0, after - before) + (grown if grown > children else 0.0),
         "rows": len(task.train.y),
     }
 
@@ -195,11 +196,35 @@ def cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _peak() -> float:
-    """Largest memory of this process and of its largest child so far, in megabytes."""
-    usage = (resource.getrusage(who).ru_maxrss for who in (0, resource.RUSAGE_CHILDREN))
+def memory() -> float:
+    """What this process holds now, in megabytes; its peak starts anew, where the system can."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        return peak_memory()
+    return _status("VmRSS")
+
+
+def peak_memory() -> float:
+    """The most that this process held since `memory` was called, in megabytes."""
+    try:
+        return _status("VmHWM")
+    except OSError:
+        return _largest(resource.RUSAGE_SELF)
+
+
+def _largest(who: int) -> float:
+    """The largest memory ever of this process, or of one of its children, in megabytes."""
     scale = 1e6 if sys.platform == "darwin" else 1e3
-    return sum(usage) / scale
+    return resource.getrusage(who).ru_maxrss / scale
+
+
+def _status(name: str) -> float:
+    """A figure of Linux about this process, in megabytes."""
+    with open("/proc/self/status") as file:
+        found = next(line for line in file if line.startswith(name))
+    return float(found.split()[1]) / 1e3
 
 
 @lru_cache(maxsize=2)
