@@ -44,7 +44,7 @@ def run_cases(
         delayed(_measured)(measure, case) for case in missing
     )
     total, left = (sum(map(expected, some)) for some in (cases, missing))
-    bar = time_bar(path.stem, total, total - left)
+    bar = time_bar(path.stem, total, total - left, show=bool(missing))
     with path.open("a", encoding="utf-8") as file, bar as advance:
         for row in work:
             file.write(json.dumps(row) + "\n")

@@ -18,7 +18,7 @@ from arena import cli, data, environments, figures, losses, scores, summary, tab
 from arena.facts import true_frontiers
 from arena.frontier import Reference, choose, hypervolume, paired_difference, pareto
 from arena.plan import CONSTRAINTS, HERE, Environment, Method, Plan, Problem, read_plan
-from arena.run import check_versions, discard, read_results
+from arena.run import check_versions, discard, prune, read_results
 from fairproj import metrics
 from fairproj.experiments._tables import markdown
 from kept import read_kept
@@ -354,6 +354,17 @@ def test_a_file_of_the_user_becomes_a_problem(tmp_path):
     )
 
 
+def test_a_description_that_does_not_fit_is_refused(tmp_path):
+    (tmp_path / "loans.csv").write_text("x,who,paid\n1,a,y\n", "utf-8")
+    described = tmp_path / "loans.toml"
+    described.write_text('label = "paid"\nsensitive = ["who"]\n', "utf-8")
+    with pytest.raises(ValueError, match="lacks positive"):
+        data.user_problems(tmp_path)
+    described.write_text('label = "paid"\npositive = "y"\nsensitive = ["whom"]\n', "utf-8")
+    with pytest.raises(ValueError, match=r"lacks: \['whom'\]"):
+        data.user_problems(tmp_path)
+
+
 # Workers and environments
 
 
@@ -601,6 +612,19 @@ def test_methods_can_be_run_again(run, tmp_path):
     discard(path, ["FairBoost"])
     left = {row["case"]["method"] for row in read_kept(path)}
     assert left == {method.name for method in plan.methods} - {"FairBoost"}
+
+
+def test_cases_that_are_defined_otherwise_now_are_forgotten(run, tmp_path):
+    folder, plan, *_ = run
+    path = tmp_path / "tiny.jsonl"
+    path.write_text((folder / "cache" / "results" / "tiny.jsonl").read_text("utf-8"), "utf-8")
+    whole = len(read_kept(path))
+    prune(path, replace(plan, splits=(99,), methods=plan.methods[1:]))
+    assert len(read_kept(path)) == whole
+    other = replace(plan.methods[0], grid=({"n_estimators": 5},))
+    prune(path, replace(plan, methods=(other, *plan.methods[1:])))
+    assert other.name not in {row["case"]["method"] for row in read_kept(path)}
+    assert 0 < len(read_kept(path)) < whole
 
 
 def test_results_of_other_versions_are_refused(run, tmp_path):

@@ -16,8 +16,16 @@ from arena.environments import Built, build, check, download_wheel, run_in
 from arena.facts import describe
 from arena.page import write_pages
 from arena.plan import Environment, Plan, Timing, read_plan
-from arena.run import check_versions, discard, prepare_data, read_results, run, write_note
-from arena.timing import run_timing
+from arena.run import (
+    check_versions,
+    discard,
+    prepare_data,
+    prune,
+    read_results,
+    run,
+    write_note,
+)
+from arena.timing import for_the_clock, run_timing
 from fairproj.io.versions import versions
 
 HERE = Path(__file__).parent
@@ -131,6 +139,9 @@ def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: 
     fetch_data(plan, folders, paths)
     found = user_problems(folders.user) if folders.user.is_dir() else []
     plan = replace(plan, problems=(*plan.problems, *found))
+    timed = paths.of(plan, "-time.jsonl")
+    prune(paths.of(plan, ".jsonl"), plan)
+    prune(timed, for_the_clock(plan))
     missing = prepare_data(plan, folders)
     for name, reason in missing.items():
         say(f"{name}: left out, because {reason}")
@@ -146,7 +157,6 @@ def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: 
     }
     write_note(paths.of(plan, ".json"), note)
     run(able, folders, paths.environments, paths.of(plan, ".jsonl"), fresh=fresh, n_jobs=n_jobs)
-    timed = paths.of(plan, "-time.jsonl")
     run_timing(able, folders, paths.environments, timed, fresh=fresh)
 
 

@@ -143,13 +143,27 @@ def _nursery(folders: Folders) -> Table:
 def _user_file(folders: Folders, *, file: str) -> Table:
     """A CSV of the user with its description: label, positive, sensitive, and columns to drop."""
     path = folders.user / file
-    asked = tomllib.loads(path.with_suffix(".toml").read_text("utf-8"))
+    asked = describe_file(path)
     frame = pd.read_csv(path).drop(columns=asked.get("drop", []))
     label = frame.pop(asked["label"])
     for name in frame.columns:
         if name in asked["sensitive"] or not pd.api.types.is_numeric_dtype(frame[name]):
             frame[name] = frame[name].astype("category")
     return Table(frame, (label == asked["positive"]).to_numpy().astype(np.intp))
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """What the description beside a CSV of the user says, checked against the CSV."""
+    described = path.with_suffix(".toml")
+    asked = tomllib.loads(described.read_text("utf-8"))
+    missing = {"label", "positive", "sensitive"} - set(asked)
+    if missing:
+        raise ValueError(f"{described} lacks {', '.join(sorted(missing))}")
+    named = {asked["label"], *asked["sensitive"], *asked.get("drop", [])}
+    unknown = named - set(pd.read_csv(path, nrows=0).columns)
+    if unknown:
+        raise ValueError(f"{described} names columns that {path.name} lacks: {sorted(unknown)}")
+    return asked
 
 
 READERS: dict[str, Callable[..., Table]] = {
@@ -170,7 +184,7 @@ def user_problems(folder: Path) -> list[Problem]:
     for described in sorted(folder.glob("*.toml")):
         path = described.with_suffix(".csv")
         if path.exists():
-            asked = tomllib.loads(described.read_text("utf-8"))
+            asked = describe_file(path)
             title = asked.get("title", path.stem)
             sensitive = tuple(asked["sensitive"])
             n_groups = len(pd.read_csv(path, usecols=list(sensitive)).drop_duplicates())

@@ -176,6 +176,24 @@ def discard(path: Path, methods: list[str]) -> None:
         write_text(path, "".join(json.dumps(row) + "\n" for row in kept))
 
 
+def prune(path: Path, plan: Plan) -> None:
+    """Forget cases of problems and methods that the plan has now defined otherwise."""
+    now = {
+        (problem.name, method.name): plan.fingerprint(problem, method)
+        for problem in plan.problems
+        for method in plan.methods
+    }
+    rows = read_kept(path)
+    places = [(row["case"]["problem"], row["case"]["method"]) for row in rows]
+    kept = [
+        row
+        for row, place in zip(rows, places, strict=True)
+        if now.get(place, row["case"]["plan"]) == row["case"]["plan"]
+    ]
+    if len(kept) < len(rows):
+        write_text(path, "".join(json.dumps(row) + "\n" for row in kept))
+
+
 def check_versions(path: Path, note: Path) -> None:
     """Refuse to add to results that were made with other versions."""
     if not (read_kept(path) and note.exists()):

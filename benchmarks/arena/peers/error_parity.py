@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from error_parity import RelaxedThresholdOptimizer
-from error_parity.classifiers import BinaryClassifierAtROCDiagonal, RandomizedClassifier
+from error_parity.classifiers import BinaryClassifier, RandomizedClassifier
 
 from arena.peers.learner import trees
 from arena.worker import Predict, Prediction, Rows, Task
@@ -40,7 +40,8 @@ def relaxed_threshold_optimizer(task: Task) -> Callable[[dict[str, Any]], Predic
             scores, chance = score(rows.X), np.zeros(len(rows.y))
             for group, classifier in optimizer._realized_classifier.group_to_clf.items():
                 members = rows.groups == group
-                chance[members] = expected(classifier, scores[members])
+                by_chance = optimizer.groupwise_roc_points[group][0]
+                chance[members] = expected(classifier, scores[members], by_chance)
             return Prediction(chance, chance)
 
         return predict
@@ -48,11 +49,14 @@ def relaxed_threshold_optimizer(task: Task) -> Callable[[dict[str, Any]], Predic
     return fit
 
 
-def expected(classifier: Any, scores: Any) -> Any:
-    """The chance of a positive prediction for rows with these scores, in place of one draw."""
-    if isinstance(classifier, BinaryClassifierAtROCDiagonal):
-        return np.full(len(scores), classifier.target_fpr)
+def expected(classifier: Any, scores: Any, by_chance: float) -> Any:
+    """The chance of a positive prediction for rows with these scores, in place of one draw.
+
+    Parts that do not look at the scores are positive with the false positive rate of the group.
+    """
     if isinstance(classifier, RandomizedClassifier):
         parts = zip(classifier.classifiers, classifier.probabilities, strict=True)
-        return sum(chance * expected(part, scores) for part, chance in parts)
-    return scores >= classifier.threshold
+        return sum(chance * expected(part, scores, by_chance) for part, chance in parts)
+    if isinstance(classifier, BinaryClassifier):
+        return scores >= classifier.threshold
+    return np.full(len(scores), by_chance)

@@ -12,6 +12,7 @@ from oxonfair import group_metrics as gm
 from arena.peers.learner import trees
 from arena.worker import Predict, Prediction, Rows, Task
 
+UNSURE = 2 / 3  # OxonFair's default
 _GAPS = {
     "equal_opportunity": gm.recall.max_diff,
     "demographic_parity": gm.pos_pred_rate.max_diff,
@@ -36,7 +37,7 @@ def _fair_predictor(task: Task, *, inferred: bool) -> Callable[[dict[str, Any]],
     model = trees(task).fit(fitted.X, fitted.y)
     finder = trees(task).set_params(class_weight=None).fit(fitted.X, fitted.groups)
     known = DataDict(held.y, held.X, held.groups)
-    found = {"inferred_groups": finder} if inferred else {}
+    found = {"inferred_groups": finder, "threshold": unsure_below(finder, held)} if inferred else {}
     fair = FairPredictor(model, known, **found)
     objective = gm.balanced_accuracy if task.balanced else gm.accuracy
     fair.fit(objective, _GAPS[task.constraint], 0.0)
@@ -53,3 +54,15 @@ def _fair_predictor(task: Task, *, inferred: bool) -> Callable[[dict[str, Any]],
         return predict
 
     return fit
+
+
+def unsure_below(finder: Any, rows: Rows) -> float:
+    """The chance below which a group counts as unknown: the default, or 0 to count none.
+
+    OxonFair 0.3 fails if one of its groups, that of the unknown ones included, has no rows.
+    """
+    chances = finder.predict_proba(rows.X)
+    best = chances.max(axis=1)
+    sure = chances.argmax(axis=1)[best >= UNSURE]
+    complete = len(np.unique(sure)) == chances.shape[1] and (best < UNSURE).any()
+    return UNSURE if complete else 0.0
