@@ -16,8 +16,13 @@ _RATES = {"equal_opportunity": "FNR", "equalized_odds": "FPR,FNR"}
 
 
 def fairgbm(task: Task) -> Callable[[dict[str, Any]], Predict]:
-    """Without its global constraints, which bound error rates over all rows."""
+    """Without its global constraints, which bound error rates over all rows.
+
+    It has no class weights. Where both labels are to count alike, the score is cut at the share of
+    positive labels, which is best for scores that are probabilities.
+    """
     X, y, groups = task.train
+    cut = float(y.mean()) if task.balanced else 0.5
 
     def fit(setting: dict[str, Any]) -> Predict:
         slack = setting["slack"]
@@ -27,7 +32,6 @@ def fairgbm(task: Task) -> Callable[[dict[str, Any]], Predict]:
             constraint_fpr_threshold=slack,
             constraint_fnr_threshold=slack,
             multiplier_learning_rate=setting["multiplier_learning_rate"],
-            class_weight="balanced" if task.balanced else None,
             random_state=0,
             n_jobs=1,
             verbosity=-1,
@@ -36,7 +40,7 @@ def fairgbm(task: Task) -> Callable[[dict[str, Any]], Predict]:
 
         def predict(rows: Rows) -> Prediction:
             score = model.predict_proba(pd.DataFrame(rows.X))[:, 1]
-            return Prediction((score > 0.5).astype(float), np.asarray(score))
+            return Prediction((score > cut).astype(float), np.asarray(score))
 
         return predict
 
