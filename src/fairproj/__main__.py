@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ def main() -> None:
     # processes, those that have work then wait for those that have none, and training crawls.
     # Read when a library that uses OpenMP is loaded, which is not before a command runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # Imports create many objects that stay: collections in between find nothing and take time.
+    gc.set_threshold(100_000)
     _exit_on_signals()
     try:
         from fairproj.cli import app
