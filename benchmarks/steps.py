@@ -25,14 +25,16 @@ from fairproj.metrics import gap_difference
 from kept import Case, run_cases
 from problems import make_problem, problem_cases
 
-PLAIN = {"band": 1.0, "leak": 0.0}  # as far as the gap allows, and never back
+PLAIN = {"band": 1.0, "leak": 0.0, "by_weight": np.inf}  # as far as the gap allows, never back
 RULES: dict[str, dict[str, Any]] = {
     "2 / (G sqrt t)": {"decaying": 2.0, **PLAIN},
     "1 / G": {"growth": 1.0, "reduction": 1.0, **PLAIN},
     "adaptive: 0.3, 1.15, 0.5": {"first": 0.3, "growth": 1.15, **PLAIN},
     "adaptive: 1, 1.05, 0.5": PLAIN,
-    "the same, leak 0.02, band 0.9": {"leak": 0.02, "band": 0.9},
-    "the same, leak 0.005, band 0.8 (chosen)": {},
+    "the same, leak 0.02, band 0.9": {"leak": 0.02, "band": 0.9, "by_weight": np.inf},
+    "the same, leak 0.005, band 0.8": {"by_weight": np.inf},
+    "the same, bounded by twice the weight (chosen)": {},
+    "chosen, bounded by the weight": {"by_weight": 1.0},
     "chosen, leak 0.01": {"leak": 0.01},
     "chosen, leaves bounded by 1": {"largest_leaf": 1.0},
     "chosen, leaves not bounded": {"largest_leaf": np.inf},
@@ -55,10 +57,10 @@ class StudyClassifier(FairBoostClassifier):
 
     rule: dict[str, Any] = {}  # noqa: RUF012
 
-    def _multipliers(self, required: Any) -> Multipliers:
+    def _multipliers(self, required: Any, size: Any) -> Multipliers:
         rule = {name: value for name, value in self.rule.items() if name not in OTHER}
         n_groups = len(required.cells.group_values)
-        multipliers = Multipliers(required.kinds, n_groups, StepRule(**rule))
+        multipliers = Multipliers(required.kinds, required.weights(size), StepRule(**rule))
         if "decaying" in self.rule:
             multipliers._steps = DecayingSteps(self.rule["decaying"], n_groups)  # type: ignore[assignment]
         return multipliers

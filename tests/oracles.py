@@ -208,52 +208,57 @@ def signed_costs(parts, lam, nu, y, groups, s, cost, limited=None):
     return says_zero - says_one, float(s @ np.minimum(says_one, says_zero))
 
 
-def _move(state, key, violation, rule, n_groups):
+def _move(state, key, violation, rule, unit):
     """The step of one multiplier times its violation; the step adapts first."""
-    step, sign = state["steps"].get(key, (rule.first / n_groups, 0))
+    step, sign = state["steps"].get(key, (rule.first * unit, 0))
     now = int(np.sign(violation))
     step *= {1: rule.growth, 0: 1.0, -1: rule.reduction}[now * sign]
-    step = min(max(step, rule.least / n_groups), rule.largest / n_groups)
+    step = min(max(step, rule.least * unit), rule.largest * unit)
     state["steps"][key] = step, now or sign
     return step * violation
 
 
-def next_multipliers(state, rates, kinds, allowed, rule, limit_excess=0.0):
+def next_multipliers(state, rates, kinds, allowed, weight, rule, limit_excess=0.0):
     """The multipliers after a round, in plain Python; ``state`` is None before the first.
 
-    ``rule`` has the numbers of the rule: first, least and largest step, growth, reduction, band
-    and leak.
+    ``weight`` has the weight of the rows of each group that each rate counts. ``rule`` has the
+    numbers of the rule: first, least and largest step, growth, reduction, band, leak, and the
+    largest step of a small group, as a multiple of its weight.
     """
     n_groups = len(rates)
     if state is None:
         state = {"lam": np.zeros((n_groups, len(kinds))), "nu": 0.0, "steps": {}, "pairs": {}}
     for e, kind in enumerate(kinds):
         move_one = _move_difference if kind == "difference" else _move_ratio
-        move_one(state, e, rates[:, e], rule.band * allowed[e], rule)
+        units = [min(1 / n_groups, rule.by_weight * one) for one in weight[:, e]]
+        move_one(state, e, rates[:, e], rule.band * allowed[e], rule, units)
     if limit_excess:
         state["nu"] = max(0.0, state["nu"] + _move(state, "limit", limit_excess, rule, 1))
     return state
 
 
-def _move_difference(state, e, rates, aimed, rule):
-    middle, n_groups = (min(rates) + max(rates)) / 2, len(rates)
+def _move_difference(state, e, rates, aimed, rule, units):
+    middle = (min(rates) + max(rates)) / 2
     beyond = [max(abs(rate - middle) - aimed / 2, 0.0) * np.sign(rate - middle) for rate in rates]
     for a, violation in enumerate(beyond):
-        state["lam"][a, e] += _move(state, (a, e), violation, rule, n_groups)
+        state["lam"][a, e] += _move(state, (a, e), violation, rule, units[a])
     if any(beyond):
-        state["lam"][:, e] -= sum(state["lam"][:, e]) / n_groups
+        total = sum(state["lam"][:, e])
+        for a, unit in enumerate(units):
+            state["lam"][a, e] -= total * unit / sum(units)
     else:
         state["lam"][:, e] *= 1 - rule.leak
 
 
-def _move_ratio(state, e, rates, aimed, rule):
+def _move_ratio(state, e, rates, aimed, rule, units):
     ratio, n_groups = 1 - aimed, len(rates)
     state["lam"][:, e] = 0.0
     for a in range(n_groups):
         for b in range(n_groups):
             if a == b:
                 continue
-            move = _move(state, (a, b, e), ratio * rates[a] - rates[b], rule, n_groups)
+            unit = min(units[a], units[b])
+            move = _move(state, (a, b, e), ratio * rates[a] - rates[b], rule, unit)
             pair = max(0.0, state["pairs"].get((a, b, e), 0.0) + move)
             state["pairs"][a, b, e] = pair
             state["lam"][a, e] += ratio * pair

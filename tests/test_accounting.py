@@ -187,7 +187,10 @@ def check_run(model, names, training, watched, *, pos=1, limited=None):
         if limited is not None:
             inside, wrong = limited[1], np.where(margins > 0, 1, -1) != watched.y
             excess = watched.s[inside] @ wrong[inside] / watched.s[inside].sum() - limited[2]
-        state = oracles.next_multipliers(state, rates, kinds, limits, StepRule(), excess)
+        inside = [part[2] for part in parts]
+        weight = [[s[rows & (groups == g)].sum() for rows in inside] for g in np.unique(groups)]
+        weight = np.array(weight).reshape(len(weight), len(parts))
+        state = oracles.next_multipliers(state, rates, kinds, limits, weight, StepRule(), excess)
         margin, zeta_before, last = after, zeta, now
 
     certificate = model.certificate_
@@ -388,7 +391,7 @@ def test_votes_minimise_the_expectation(seed, smallest, shape):
         np.ones(2),
         newton=False,
         discrete=False,
-        multipliers=Multipliers([], 1),
+        multipliers=Multipliers([], np.zeros((1, 0))),
     )
     objective.targets()
     objective.judge(Fitted(None, y * agreement))

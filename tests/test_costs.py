@@ -160,11 +160,12 @@ def test_the_extremes_are_pushed_towards_each_other_as_far_as_they_are_out(rates
         assert beyond[:, e].min() == pytest.approx(-excess / 2, abs=1e-12)
 
 
+HALF = np.full((2, 1), 0.5)
 RULE = StepRule(first=0.3, least=0.02, largest=5.0, growth=1.15, reduction=0.5, band=0.8, leak=0.1)
 
 
 def test_steps_grow_shrink_and_stay_within_bounds():
-    steps = AdaptiveSteps(RULE, (), 2)
+    steps = AdaptiveSteps(RULE, 1 / 2)
 
     def step(violation):
         return float(steps(np.array(violation))) / violation
@@ -187,7 +188,8 @@ def test_steps_grow_shrink_and_stay_within_bounds():
 )
 def test_multipliers_against_a_loop_in_python(seed, n_groups, kinds, rule):
     rng = np.random.default_rng(seed)
-    multipliers, state = Multipliers(kinds, n_groups, rule), None
+    weight = rng.uniform(0.001, 0.5, (n_groups, len(kinds)))
+    multipliers, state = Multipliers(kinds, weight, rule), None
     allowed = rng.uniform(0, 0.6, len(kinds))
     difference = np.array([kind == "difference" for kind in kinds])
     rates, excess = rng.random((n_groups, len(kinds))), 0.3
@@ -195,7 +197,7 @@ def test_multipliers_against_a_loop_in_python(seed, n_groups, kinds, rule):
         rates = np.clip(rates + 0.2 * rng.normal(size=rates.shape), 0, 1)
         excess = float(np.clip(excess + 0.2 * rng.normal(), -1, 1))
         multipliers.update(rates, allowed, excess)
-        state = oracles.next_multipliers(state, rates, kinds, allowed, rule, excess)
+        state = oracles.next_multipliers(state, rates, kinds, allowed, weight, rule, excess)
         np.testing.assert_allclose(multipliers.by_group, state["lam"], atol=1e-10)
         assert multipliers.limit == pytest.approx(state["nu"], abs=1e-10)
         assert multipliers.limit >= 0
@@ -205,7 +207,7 @@ def test_multipliers_against_a_loop_in_python(seed, n_groups, kinds, rule):
 
 
 def test_a_limit_that_has_slack_loses_its_multiplier():
-    multipliers = Multipliers([], 2)
+    multipliers = Multipliers([], np.zeros((2, 0)))
     history = []
     for excess in [0.5] * 3 + [-0.5] * 10:
         multipliers.update(np.zeros((2, 0)), np.zeros(0), excess)
@@ -215,7 +217,7 @@ def test_a_limit_that_has_slack_loses_its_multiplier():
 
 
 def test_multipliers_leak_while_the_gap_is_within_the_band():
-    multipliers, allowed = Multipliers(["difference"], 2, RULE), np.array([0.1])
+    multipliers, allowed = Multipliers(["difference"], HALF, RULE), np.array([0.1])
     multipliers.update(np.array([[0.2], [0.6]]), allowed)
     np.testing.assert_allclose(multipliers.by_group[:, 0], [-0.15 * 0.16, 0.15 * 0.16])
     before = multipliers.by_group.copy()
@@ -226,8 +228,21 @@ def test_multipliers_leak_while_the_gap_is_within_the_band():
 
 
 def test_a_ratio_that_is_met_moves_nothing_from_zero():
-    multipliers = Multipliers(["ratio"], 2, RULE)
+    multipliers = Multipliers(["ratio"], HALF, RULE)
     multipliers.update(np.array([[0.5], [0.43]]), np.array([0.2]))
     assert (multipliers.by_group == 0).all()
     multipliers.update(np.array([[0.5], [0.3]]), np.array([0.2]))
     assert multipliers.by_group[0, 0] > 0 > multipliers.by_group[1, 0]
+
+
+@pytest.mark.parametrize("kind", ["difference", "ratio"])
+def test_the_costs_of_a_small_group_do_not_jump(kind):
+    """A multiplier is divided by the weight of its group before it becomes a cost."""
+    weight = np.array([[0.49], [0.5], [0.01]])
+    multipliers = Multipliers([kind], weight)
+    multipliers.update(np.array([[0.5], [0.5], [0.2]]), np.array([0.05]))
+    change = np.abs(multipliers.by_group / weight)
+    assert 0 < change.max() < 1.5
+    without = Multipliers([kind], weight, StepRule(by_weight=np.inf))
+    without.update(np.array([[0.5], [0.5], [0.2]]), np.array([0.05]))
+    assert np.abs(without.by_group / weight).max() > 3

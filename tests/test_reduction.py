@@ -8,7 +8,7 @@ from fairproj.boosting.loop import boost
 from fairproj.boosting.losses import find_loss
 from fairproj.boosting.moments import make_moments
 from fairproj.boosting.monitor import Monitor
-from fairproj.boosting.multipliers import Multipliers
+from fairproj.boosting.multipliers import Multipliers, StepRule
 from fairproj.boosting.operating_point import Threshold, error_rate_limit
 from fairproj.boosting.projected import ProjectedWeights
 from fairproj.boosting.projection import Projector
@@ -25,6 +25,7 @@ from workers import in_workers
 
 CLASSES = np.array([-1, 1])
 N_GROUPS = 3
+LARGE_STEPS = StepRule(by_weight=np.inf)  # labels flip within few rounds
 
 
 class ListedStumps:
@@ -137,7 +138,7 @@ def signed_costs(
         class_cost,
         newton=newton,
         discrete=votes == "discrete",
-        multipliers=Multipliers(required.kinds, N_GROUPS),
+        multipliers=Multipliers(required.kinds, required.weights(rows.size), LARGE_STEPS),
     )
     engine = ListedStumps(training.X, held_out.X, stumps, training.reduction, votes)
     run = collect(engine, objective, loss.link_scale, required.limits)

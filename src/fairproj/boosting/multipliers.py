@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class StepRule:
     Attributes
     ----------
     first, least, largest : float
-        The first step, and the bounds of all steps, divided by the number of groups.
+        The first step, and the bounds of all steps, in units of 1 / G for G groups.
     growth, reduction : float
         The factors of a step whose violation keeps or changes its sign.
     band : float
@@ -26,6 +26,10 @@ class StepRule:
     leak : float
         The share that multipliers lose each round while the gap is within that band, so that
         accuracy is won back.
+    by_weight : float
+        Steps of a multiplier are multiplied by min(1, by_weight G S(a, e)), with S(a, e) the weight
+        of the rows of group a that the rate counts. A multiplier lam changes the cost of each of
+        these rows by lam / S(a, e): without this bound, the costs of small groups would jump.
     """
 
     first: float = 1.0
@@ -35,6 +39,11 @@ class StepRule:
     reduction: float = 0.5
     band: float = 0.8
     leak: float = 0.005
+    by_weight: float = 2.0
+
+    def scale(self, weight: Array) -> Array:
+        """min(1, by_weight G S(a, e)) for weights of shape (n_groups, n_requirements)."""
+        return np.minimum(1.0, self.by_weight * len(weight) * weight)
 
 
 class AdaptiveSteps:
@@ -42,20 +51,26 @@ class AdaptiveSteps:
 
     A step grows while the violation keeps its sign and is reduced when the sign changes. A
     violation of zero keeps step and sign.
+
+    Parameters
+    ----------
+    rule : StepRule
+    scale : array
+        The unit of each step.
     """
 
-    def __init__(self, rule: StepRule, shape: tuple[int, ...], n_groups: int) -> None:
-        self._rule, self._n_groups = rule, n_groups
-        self._step = np.full(shape, rule.first / n_groups)
-        self._sign = np.zeros(shape)
+    def __init__(self, rule: StepRule, scale: Any) -> None:
+        self._rule, self._scale = rule, np.asarray(scale, dtype=float)
+        self._step = rule.first * self._scale
+        self._sign = np.zeros(self._scale.shape)
 
     def __call__(self, violation: Array) -> Array:
         """By how much to move each multiplier."""
         rule, sign = self._rule, np.sign(violation)
         same = self._sign * sign
         factor = np.where(same > 0, rule.growth, np.where(same < 0, rule.reduction, 1.0))
-        step = np.maximum(self._step * factor, rule.least / self._n_groups)
-        self._step = np.minimum(step, rule.largest / self._n_groups)
+        step = np.maximum(self._step * factor, rule.least * self._scale)
+        self._step = np.minimum(step, rule.largest * self._scale)
         self._sign = np.where(sign == 0, self._sign, sign)
         move: Array = self._step * violation
         return move
@@ -66,10 +81,19 @@ class Multipliers:
 
     =============  ==================================================================
     difference     lam(a, e) of each group, with sum_a lam(a, e) = 0; moved by the part of the
-                   group's rate that lies outside of the band, and shrunk while all lie within
+                   group's rate that lies outside of the band, less its share of the sum of all
+                   moves (shares are as the units of the steps); shrunk while all lie within
     ratio r        nu(a, b) >= 0 of each pair, moved by r rate(a) - rate(b)
     global limit   nu >= 0, moved by the rate less its limit
     =============  ==================================================================
+
+    Parameters
+    ----------
+    kinds : sequence of {"difference", "ratio"}
+        One for each requirement.
+    weight : array of shape (n_groups, n_requirements)
+        S(a, e), the weight of the rows of each group that a rate counts; all rows have weight one.
+    rule : StepRule, optional
 
     Attributes
     ----------
@@ -82,17 +106,19 @@ class Multipliers:
     def __init__(
         self,
         kinds: Sequence[Literal["difference", "ratio"]],
-        n_groups: int,
+        weight: Array,
         rule: StepRule | None = None,
     ) -> None:
         self._kinds, self._rule = kinds, rule or StepRule()
+        scale = self._rule.scale(weight) / len(weight)
         ratios = [e for e, kind in enumerate(kinds) if kind == "ratio"]
-        pairs = n_groups, n_groups
-        self._pairs = {e: np.zeros(pairs) for e in ratios}
-        self._pair_steps = {e: AdaptiveSteps(self._rule, pairs, n_groups) for e in ratios}
-        self._steps = AdaptiveSteps(self._rule, (n_groups, len(kinds)), n_groups)
-        self._limit_step = AdaptiveSteps(self._rule, (), 1)
-        self.by_group = np.zeros((n_groups, len(kinds)))
+        by_pair = {e: np.minimum.outer(scale[:, e], scale[:, e]) for e in ratios}
+        self._pairs = {e: np.zeros_like(pairs) for e, pairs in by_pair.items()}
+        self._pair_steps = {e: AdaptiveSteps(self._rule, pairs) for e, pairs in by_pair.items()}
+        self._share = scale / scale.sum(axis=0)
+        self._steps = AdaptiveSteps(self._rule, scale)
+        self._limit_step = AdaptiveSteps(self._rule, 1.0)
+        self.by_group = np.zeros_like(scale)
         self.limit = 0.0
 
     def update(self, rates: Array, allowed: Array, limit_excess: float = 0.0) -> None:
@@ -109,7 +135,7 @@ class Multipliers:
                 self._move_pairs(e, rates[:, e], 1 - aimed[e])
             elif violation[:, e].any():
                 moved = self.by_group[:, e] + move[:, e]
-                self.by_group[:, e] = moved - moved.mean()
+                self.by_group[:, e] = moved - moved.sum() * self._share[:, e]
             else:
                 self.by_group[:, e] *= 1 - self._rule.leak
         if limit_excess:

@@ -56,6 +56,14 @@ class Requirements:
         """Whether there is a gap to speak of: a rate, and two groups or more."""
         return bool(self.parts) and len(self.cells.group_names) > 1
 
+    def weights(self, size: Array) -> Array:
+        """S(a, e), the weight of the rows of each group that a rate counts.
+
+        ``size`` is the weight of each cell.
+        """
+        counted = [by_group(size * part.rate.inside(self.cells)) for part in self.parts]
+        return np.stack(counted, axis=1) if counted else np.zeros((len(size) // 2, 0))
+
     def reader(self, size: Array) -> Callable[[Array], Array]:
         """A function from the correct weight of each cell to each group's rates.
 
@@ -67,10 +75,11 @@ class Requirements:
             np.zeros((len(size), len(self.parts))),
             np.zeros((n_groups, len(self.parts))),
         )
+        weights = self.weights(size)
         for e, part in enumerate(self.parts):
             inside = part.rate.inside(self.cells)
             up = part.rate.direction(self.cells) > 0
-            rows = by_group(size * inside)
+            rows = weights[:, e]
             each = np.divide(1.0, rows, out=np.full(n_groups, np.nan), where=rows > 0)
             share[:, e] = np.where(up, 1.0, -1.0) * inside * each[self.cells.group]
             offset[:, e] = by_group(size * inside * ~up) * each
@@ -91,10 +100,10 @@ class Requirements:
     def standard_errors(self, rates: Array, rows: ScoredRows) -> Array:
         """Of each gap, from the binomial variances of the two extreme rates."""
         variances = []
-        for e, part in enumerate(self.parts):
-            inside = part.rate.inside(self.cells)
-            weight, squares = by_group(rows.size * inside), by_group(rows.squares * inside)
-            effective = np.maximum(weight**2 / np.maximum(squares, 1e-300), 1.0)
+        weight, squares = self.weights(rows.size), self.weights(rows.squares)
+        by_requirement = np.maximum(weight**2 / np.maximum(squares, 1e-300), 1.0)
+        for e in range(len(self.parts)):
+            effective = by_requirement[:, e]
             effective = effective.reshape(-1, *[1] * (rates.ndim - 2))
             # With one success and one failure more: a rate of 0 or 1 is not known exactly.
             rate = (rates[:, e] * effective + 1) / (effective + 2)

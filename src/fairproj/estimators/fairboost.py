@@ -484,13 +484,13 @@ class FairBoostClassifier(BoostedClassifier):
             class_cost,
             newton=self._newton,
             discrete=self.votes == "discrete",
-            multipliers=self._multipliers(required),
+            multipliers=self._multipliers(required, rows.size),
             patience=self.n_iter_no_change if self.early_stopping else None,
         )
 
-    def _multipliers(self, required: Requirements) -> Multipliers:
+    def _multipliers(self, required: Requirements, size: Array) -> Multipliers:
         """What moves the costs after each round."""
-        return Multipliers(required.kinds, len(required.cells.group_values))
+        return Multipliers(required.kinds, required.weights(size))
 
     def _class_cost(self, size: Array, sample: Sample) -> Array:
         """What an error costs in each cell, with mean one."""
