@@ -352,6 +352,7 @@ def test_training_by_time_sees_the_past_alone(folder, tmp_path, frame):
         np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_ranges_weights_and_times_on_a_cluster(folder, tmp_path, frame):
     """The workers cut, weigh and leave out the same rows as one machine."""
     pytest.importorskip("distributed")

@@ -237,8 +237,8 @@ def _least(starts: NDArray[np.int_], pair: Pair, z: float, seen: float) -> NDArr
 
 
 def _at_least(count: NDArray[np.int_], n: int, rate: Array) -> Array:
-    """P(X >= count) for X binomial, I_rate(count, n - count + 1); the rates are a column."""
-    if n <= SUMMED * len(count):
+    """P(X >= count) for X binomial, I_rate(count, n - count + 1)."""
+    if rate.ndim == 2 and n <= SUMMED * len(count):  # a column of rates
         inner = _tails(n, rate)[:, np.clip(count, 0, n)]
     else:
         inner = special.betainc(np.clip(count, 1, n), np.clip(n - count + 1, 1, n), rate)
