@@ -82,10 +82,10 @@ def start_cluster(n_workers, **options):
         yield client
 
 
-@pytest.fixture(scope="module")
-def client():
-    """Three processes."""
-    with start_cluster(3, processes=True) as client:
+@pytest.fixture(scope="module", params=[pytest.param(3, marks=pytest.mark.slow)])
+def client(request):
+    """Three processes; whatever uses them is slow."""
+    with start_cluster(request.param, processes=True) as client:
         yield client
 
 
@@ -328,6 +328,7 @@ def test_a_client_need_not_be_the_default_one(client, monkeypatch):
     assert len(model.history_) == 2
 
 
+@pytest.mark.slow
 def test_an_adaptive_cluster_starts_workers_for_a_fit(tmp_path):
     TABLE.to_parquet(tmp_path / "rows.parquet", index=False)
     with start_cluster(0, processes=False) as client:
@@ -773,7 +774,9 @@ def test_workers_killed_before_training_are_replaced(client, placed, tmp_path, m
     check_equal(model, fit_local(FairProjClassifier, n_estimators=3))
 
 
-def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round, placed, undisturbed):
+def test_without_retries_a_lost_worker_ends_training(
+    client, tmp_path, at_round, placed, undisturbed
+):
     restore(client)
     path = tmp_path / "run"
     waiting = at_round(20, lambda: signal_worker(client, placed[-1], -1, signal.SIGKILL))
@@ -786,7 +789,9 @@ def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round,
     check_equal(resumed, undisturbed)
 
 
-def test_an_interrupt_stops_the_workers_and_keeps_the_rounds(client, tmp_path, at_round, undisturbed):
+def test_an_interrupt_stops_the_workers_and_keeps_the_rounds(
+    client, tmp_path, at_round, undisturbed
+):
     restore(client)
     path = tmp_path / "run"
 
@@ -815,6 +820,7 @@ def test_rows_that_cannot_be_computed_again_are_named(client, at_round, tmp_path
         fit_on_cluster(FairBoostClassifier, table, **LONG, **kept)
 
 
+@pytest.mark.slow
 def test_a_dead_scheduler_ends_training_and_keeps_the_rounds(tmp_path, at_round):
     path, address = tmp_path / "run", tmp_path / "scheduler.json"
 

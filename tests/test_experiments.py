@@ -280,6 +280,7 @@ def test_a_run_that_was_stopped_goes_on(german, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes(german, tmp_path):
     plan = replace(german.plan, methods=(Method("AdaFair"), Method("AdaBoost")))
     results = Results(tmp_path / "run", plan)

@@ -149,6 +149,7 @@ def test_the_smallest_max_gap_of_few_rows():
     assert smallest_max_gap([1, 1]) is None
 
 
+@pytest.mark.slow
 def test_several_groups_against_simulation():
     """The sum over pairs is at most what it says, and not much less."""
     sizes = np.array([900, 1100, 1300])

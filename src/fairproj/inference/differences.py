@@ -256,4 +256,5 @@ def _tails(n: int, rate: Array) -> Array:
     chance += none
     np.exp(chance, out=chance)
     np.cumsum(chance, axis=1, out=chance)
-    return np.minimum(chance, 1.0, out=chance)[:, ::-1]
+    tails: Array = np.minimum(chance, 1.0, out=chance)[:, ::-1]
+    return tails
