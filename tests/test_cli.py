@@ -229,6 +229,7 @@ def test_unknown_statistics_are_refused_with_the_names(folder):
     assert "equalized_odds" in failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fairboost", "paper"])
 def test_search_for_the_most_accurate_model_within_a_gap(folder, method):
     path = folder / f"search-{method}.fairproj"

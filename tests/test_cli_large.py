@@ -154,6 +154,7 @@ def test_types_of_groups_come_from_all_rows_of_a_csv_file(model, tmp_path, frame
     assert [row["group"] for row in audited["data"]["groups"]] == names
 
 
+@pytest.mark.slow
 def test_nothing_reads_a_whole_file(folder, model, tmp_path, monkeypatch):
     def fail(*arguments):
         raise AssertionError("a file was read at once")

@@ -303,7 +303,9 @@ def by_time(frame):
 
 
 @pytest.mark.parametrize("form", ["date", "text", "number", "timestamp"])
-@pytest.mark.parametrize("data", ["rows.csv", "rows.parquet", "large"])
+@pytest.mark.parametrize(
+    "data", ["rows.csv", pytest.param("rows.parquet", marks=pytest.mark.slow), "large"]
+)
 def test_the_last_rows_are_held_out(tmp_path, frame, form, data):
     start = by_time(frame)
     rows, which = frame, str(start.date())

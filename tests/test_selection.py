@@ -582,7 +582,12 @@ def test_pareto_by_looking_at_every_pair(score):
 @pytest.mark.parametrize(
     ("estimator", "parameter", "values"),
     [
-        (ExponentiatedGradient(LogisticRegression(), max_iter=5), "epsilon", [0.05, 0.2]),
+        pytest.param(
+            ExponentiatedGradient(LogisticRegression(), max_iter=5),
+            "epsilon",
+            [0.05, 0.2],
+            marks=pytest.mark.slow,
+        ),
         (ThresholdOptimizer(LogisticRegression()), "random_state", [0]),
         (LogisticRegression(), "C", [0.1, 1.0]),
         (make_pipeline(StandardScaler(), BOOST), "fairboostclassifier__max_gap", [0.05, 0.2]),
@@ -1344,7 +1349,12 @@ def test_plain_classifiers_are_fitted_without_groups_and_judged(routing):
     [
         (Reweighing(LogisticRegression()), "estimator__C", [0.01, 1.0]),
         (Reweighing(FairProjClassifier(None)), "estimator__n_estimators", [3, 5]),
-        (ExponentiatedGradient(LogisticRegression(), max_iter=3), None, [0.05, 0.2]),
+        pytest.param(
+            ExponentiatedGradient(LogisticRegression(), max_iter=3),
+            None,
+            [0.05, 0.2],
+            marks=pytest.mark.slow,
+        ),
         (ThresholdOptimizer(LogisticRegression()), "estimator__C", [0.01, 1.0]),
     ],
     ids=["reweighing", "reweighing ours", "EG", "thresholds"],
