@@ -15,10 +15,10 @@ demo: $(VENV)/.core  ## train on Adult, audit, and write fairproj-demo/report.ht
 # A file's tests share what they fit, so a process runs whole files; each computes on one core.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --dist loadfile
 
-test: $(VENV)/.dev lint  ## lint, types, import layers, then every test that is not slow: five minutes
+test: $(VENV)/.dev lint  ## lint, types, import layers, then every test that is not slow
 	$(PYTEST) -n 2 -m "not slow" --hypothesis-profile=fast
 
-test-slow: $(VENV)/.dev  ## the slow tests, and the properties with all examples: eight minutes
+test-slow: $(VENV)/.dev  ## the slow tests, and the properties with all examples
 	$(PYTEST) -n 3 -m "slow or hypothesis"
 
 # Results must not rest on the last bits of a sum, which differ between instruction sets.
