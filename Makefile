@@ -4,7 +4,7 @@ DATA ?= DATA
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-cpu lint bench bench-quality bench-start bench-safety bench-scale arena arena-quick arena-page reproduce reproduce-quick docs clean
+.PHONY: help demo test test-slow test-cpu lint bench bench-quality bench-start bench-safety bench-scale arena arena-quick arena-page reproduce reproduce-quick docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -12,8 +12,14 @@ help:  ## this list
 demo: $(VENV)/.core  ## train on Adult, audit, and write fairproj-demo/report.html
 	@$(BIN)/fairproj demo --force
 
-test: $(VENV)/.dev lint  ## lint, types, import layers, then every test
-	$(BIN)/python -m pytest -q -n 3 --dist loadgroup
+# A file's tests share what they fit, so a process runs whole files; each computes on one core.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --dist loadfile
+
+test: $(VENV)/.dev lint  ## lint, types, import layers, then every test that is not slow
+	$(PYTEST) -n 2 -m "not slow" --hypothesis-profile=fast
+
+test-slow: $(VENV)/.dev  ## the slow tests, and the properties with all examples
+	$(PYTEST) -n 3 -m "slow or hypothesis"
 
 # Results must not rest on the last bits of a sum, which differ between instruction sets.
 OTHER_CPU := NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4"

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import _enforce_estimator_tags_y
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # for population
 
 settings.register_profile("fairproj", deadline=None, derandomize=True)
+settings.register_profile("fast", settings.get_profile("fairproj"), max_examples=25)
 settings.load_profile("fairproj")
 
 

@@ -472,6 +472,7 @@ def drawn_pairs(metric, rates, n_rows, rng):
     return tuple(find_widest_pair(STATISTICS[metric], model.counts()) for model in models)
 
 
+@pytest.mark.slow
 def test_models_without_a_gap_are_rarely_told_apart():
     """The plain model selects more, so its rates are noisier and its gap in a sample is larger."""
     rng, n_runs = np.random.default_rng(0), 40
@@ -662,6 +663,7 @@ def test_the_default_grid():
     assert grid[-1]["max_gap"][0] == 0.45
 
 
+@pytest.mark.slow
 def test_the_default_grid_is_tried():
     found = search(*frame(), FairBoostClassifier(**SMALL), param_grid=None)
     assert len(found.table) == 1 + 8 * 6 + 8

@@ -490,9 +490,9 @@ def test_a_worker_answers_over_its_pipe(tmp_path):
 # A tiny run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[pytest.param("tiny", marks=pytest.mark.slow)])
 def run(tmp_path_factory):
-    """One split of the tiny plan, as if the run had been stopped; then the command."""
+    """One split of the tiny plan, as if the run had been stopped; then the command. It is slow."""
     folder = tmp_path_factory.mktemp("arena")
     plan = tiny(folder)
     cache, results = folder / "cache", folder / "cache" / "results"

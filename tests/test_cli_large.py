@@ -154,6 +154,7 @@ def test_types_of_groups_come_from_all_rows_of_a_csv_file(model, tmp_path, frame
     assert [row["group"] for row in audited["data"]["groups"]] == names
 
 
+@pytest.mark.slow
 def test_nothing_reads_a_whole_file(folder, model, tmp_path, monkeypatch):
     def fail(*arguments):
         raise AssertionError("a file was read at once")
@@ -459,6 +460,7 @@ def cluster():
         yield cluster
 
 
+@pytest.mark.slow
 def test_training_on_a_cluster(folder, frame, trained, cluster, tmp_path):
     path, checkpoint = tmp_path / "m.fairproj", tmp_path / "rounds.json"
     asked = ["train", folder / "parquet", *ASKED, "--scheduler", cluster.scheduler_address]
@@ -490,6 +492,7 @@ def test_a_cluster_that_does_not_answer(folder, tmp_path, monkeypatch):
     assert failed.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_training_on_a_cluster_goes_on_from_a_checkpoint(folder, frame, cluster, tmp_path):
     checkpoint, first, second = (tmp_path / name for name in ("rounds.json", "a", "b"))
     asked = ["train", folder / "parquet", "--label", "y", "--sensitive", "sex", "--test-size", 0]

@@ -303,7 +303,9 @@ def by_time(frame):
 
 
 @pytest.mark.parametrize("form", ["date", "text", "number", "timestamp"])
-@pytest.mark.parametrize("data", ["rows.csv", "rows.parquet", "large"])
+@pytest.mark.parametrize(
+    "data", ["rows.csv", pytest.param("rows.parquet", marks=pytest.mark.slow), "large"]
+)
 def test_the_last_rows_are_held_out(tmp_path, frame, form, data):
     start = by_time(frame)
     rows, which = frame, str(start.date())
@@ -352,6 +354,7 @@ def test_training_by_time_sees_the_past_alone(folder, tmp_path, frame):
         np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_ranges_weights_and_times_on_a_cluster(folder, tmp_path, frame):
     """The workers cut, weigh and leave out the same rows as one machine."""
     pytest.importorskip("distributed")

@@ -95,6 +95,7 @@ def test_the_safety_part_keeps_the_share_of_each_cell():
     np.testing.assert_allclose(np.bincount(cells[rows]), 0.4 * np.bincount(cells), atol=1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("aims_once")
 @pytest.mark.parametrize("metrics", [1, 2])
 def test_a_gap_above_the_limit_is_hardly_ever_confirmed(metrics):

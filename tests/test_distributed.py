@@ -82,10 +82,10 @@ def start_cluster(n_workers, **options):
         yield client
 
 
-@pytest.fixture(scope="module")
-def client():
-    """Three processes."""
-    with start_cluster(3, processes=True) as client:
+@pytest.fixture(scope="module", params=[pytest.param(3, marks=pytest.mark.slow)])
+def client(request):
+    """Three processes; whatever uses them is slow."""
+    with start_cluster(request.param, processes=True) as client:
         yield client
 
 
@@ -328,6 +328,7 @@ def test_a_client_need_not_be_the_default_one(client, monkeypatch):
     assert len(model.history_) == 2
 
 
+@pytest.mark.slow
 def test_an_adaptive_cluster_starts_workers_for_a_fit(tmp_path):
     TABLE.to_parquet(tmp_path / "rows.parquet", index=False)
     with start_cluster(0, processes=False) as client:
@@ -685,6 +686,12 @@ def test_a_full_disk_ends_training_and_leaves_the_last_checkpoint(client, small_
 LONG = {"n_estimators": 120, "max_gap": 0.2, "random_state": 0, "max_leaf_nodes": 4}
 
 
+@pytest.fixture(scope="module")
+def undisturbed():
+    """What a run of these rounds gives on one machine."""
+    return fit_local(FairBoostClassifier, **LONG)
+
+
 @pytest.fixture
 def at_round(monkeypatch):
     """Call a function when the driver hears of a round."""
@@ -725,22 +732,22 @@ def signal_worker(client, places, position, number):
     os.kill(client.run(os.getpid, workers=[address])[address], number)
 
 
-def test_a_killed_worker_changes_nothing(client, tmp_path, at_round, placed):
+def test_a_killed_worker_changes_nothing(client, tmp_path, at_round, placed, undisturbed):
     restore(client)
     kept = {"checkpoint_path": tmp_path / "run", "checkpoint_every": 5}
     waiting = at_round(20, lambda: signal_worker(client, placed[-1], 0, signal.SIGKILL))
     model = fit_on_cluster(FairBoostClassifier, **LONG, **kept)
     assert not waiting
-    check_equal(model, fit_local(FairBoostClassifier, **LONG))
+    check_equal(model, undisturbed)
 
 
-def test_a_frozen_worker_is_replaced(client, tmp_path, at_round, placed):
+def test_a_frozen_worker_is_replaced(client, tmp_path, at_round, placed, undisturbed):
     restore(client)
     kept = {"checkpoint_path": tmp_path / "run", "checkpoint_every": 5}
     waiting = at_round(20, lambda: signal_worker(client, placed[-1], -1, signal.SIGSTOP))
     model = fit_on_cluster(FairBoostClassifier, **LONG, **kept, timeout=8, retries=8)
     assert not waiting
-    check_equal(model, fit_local(FairBoostClassifier, **LONG))
+    check_equal(model, undisturbed)
 
 
 def test_workers_killed_before_training_are_replaced(client, placed, tmp_path, monkeypatch):
@@ -767,7 +774,9 @@ def test_workers_killed_before_training_are_replaced(client, placed, tmp_path, m
     check_equal(model, fit_local(FairProjClassifier, n_estimators=3))
 
 
-def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round, placed):
+def test_without_retries_a_lost_worker_ends_training(
+    client, tmp_path, at_round, placed, undisturbed
+):
     restore(client)
     path = tmp_path / "run"
     waiting = at_round(20, lambda: signal_worker(client, placed[-1], -1, signal.SIGKILL))
@@ -777,10 +786,12 @@ def test_without_retries_a_lost_worker_ends_training(client, tmp_path, at_round,
         )
     assert not waiting
     resumed = fit_on_cluster(FairBoostClassifier, **LONG, resume_from=path)
-    check_equal(resumed, fit_local(FairBoostClassifier, **LONG))
+    check_equal(resumed, undisturbed)
 
 
-def test_an_interrupt_stops_the_workers_and_keeps_the_rounds(client, tmp_path, at_round):
+def test_an_interrupt_stops_the_workers_and_keeps_the_rounds(
+    client, tmp_path, at_round, undisturbed
+):
     restore(client)
     path = tmp_path / "run"
 
@@ -793,7 +804,7 @@ def test_an_interrupt_stops_the_workers_and_keeps_the_rounds(client, tmp_path, a
         fit_on_cluster(FairBoostClassifier, **endless, checkpoint_path=path, checkpoint_every=5)
     assert len(read_checkpoint(path).rounds) >= 20
     resumed = fit_on_cluster(FairBoostClassifier, **LONG, resume_from=path)  # workers are free
-    check_equal(resumed, fit_local(FairBoostClassifier, **LONG))
+    check_equal(resumed, undisturbed)
 
 
 def test_rows_that_cannot_be_computed_again_are_named(client, at_round, tmp_path):
@@ -809,6 +820,7 @@ def test_rows_that_cannot_be_computed_again_are_named(client, at_round, tmp_path
         fit_on_cluster(FairBoostClassifier, table, **LONG, **kept)
 
 
+@pytest.mark.slow
 def test_a_dead_scheduler_ends_training_and_keeps_the_rounds(tmp_path, at_round):
     path, address = tmp_path / "run", tmp_path / "scheduler.json"
 

@@ -123,6 +123,7 @@ def test_calibration_of_a_frozen_model(page):
     )
 
 
+@pytest.mark.slow
 def test_tuned_thresholds(page):
     names = page("GridSearchCV with metadata routing", "TunedThresholdClassifierCV")
     X_test, y_test = names["X_test"], names["y_test"]

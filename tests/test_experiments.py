@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import cvxpy
@@ -19,9 +20,9 @@ from fairproj.boosting.projection import project
 from fairproj.boosting.record import History
 from fairproj.datasets import load_adult, load_compas
 from fairproj.estimators import FairBoostClassifier, FairProjClassifier
-from fairproj.experiments import _methods, _reproduce
+from fairproj.experiments import _data, _methods, _reproduce
 from fairproj.experiments._claims import Difference, lower, paired
-from fairproj.experiments._data import encode, prepare, split
+from fairproj.experiments._data import Part, encode, prepare, split
 from fairproj.experiments._page import write_page
 from fairproj.experiments._plan import Features, Method, Task, published, read_plan
 from fairproj.experiments._readings import (
@@ -56,7 +57,23 @@ def small(name, **changes):
 
 
 @pytest.fixture(scope="module")
-def german(tmp_path_factory):
+def few_iterations():
+    """Exponentiated Gradient ends early; what it finds is tested elsewhere."""
+
+    def short(build):
+        return lambda *task, **settings: build(*task, **settings).set_params(max_iter=3)
+
+    changed = {
+        name: (short(build) if name.startswith("EG") else build, seconds)
+        for name, (build, seconds) in _methods.METHODS.items()
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_methods, "METHODS", changed)
+        yield
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory, few_iterations):
     """A finished run on German Credit, one process."""
     plan = small("paper", datasets=("german",))
     results = Results(tmp_path_factory.mktemp("run") / "german", plan)
@@ -263,6 +280,7 @@ def test_a_run_that_was_stopped_goes_on(german, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_processes(german, tmp_path):
     plan = replace(german.plan, methods=(Method("AdaFair"), Method("AdaBoost")))
     results = Results(tmp_path / "run", plan)
@@ -386,26 +404,33 @@ def test_verdicts(intervals, verdict):
 # Pages
 
 
+@lru_cache
+def some_rows(dataset, features):
+    """At most 4000 rows of a dataset, every group and label among them."""
+    whole = prepare(dataset, features)
+    chosen = np.random.default_rng(0).permutation(len(whole.y))[:4000]
+    return Part(*(array[chosen] for array in whole))
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """Both plans, small, through the function that the command calls."""
+def finished(tmp_path_factory, few_iterations):
+    """Both plans, small and with few rows, through the function that the command calls."""
     folder = tmp_path_factory.mktemp("pages")
-    original = _reproduce.read_plan
-    _reproduce.read_plan = lambda name, quick: small(name)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_reproduce, "read_plan", lambda name, quick: small(name))
+        patch.setattr(_data, "prepare", some_rows)
         pages = [
             _reproduce.reproduce(folder / name, plan=plan, quick=True, n_jobs=1)
             for name, plan in (("reproduction", "paper"), ("readings", "readings"))
         ]
         texts = [page.read_text() for page in pages]
         again = _reproduce.reproduce(folder / "reproduction", quick=True, n_jobs=1)
-    finally:
-        _reproduce.read_plan = original
     assert again == pages[0]
     assert again.read_text() == texts[0]
     return folder
 
 
+@pytest.mark.slow
 def test_the_page_has_our_value_the_papers_and_the_difference_for_every_cell(finished):
     text = (finished / "reproduction.md").read_text()
     for dataset, method, epsilon, accuracy, spread, gap, gap_spread, _ in published()["table1"][
@@ -424,6 +449,7 @@ def test_the_page_has_our_value_the_papers_and_the_difference_for_every_cell(fin
         assert gap_difference == pytest.approx(our_gap - gap, abs=0.0011)
 
 
+@pytest.mark.slow
 def test_everything_the_pages_show_is_there(finished):
     for name in ("reproduction", "readings"):
         text = (finished / f"{name}.md").read_text()

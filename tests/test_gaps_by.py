@@ -77,6 +77,7 @@ def judged(parts, max_gap, **parameters):
     )
 
 
+@pytest.mark.slow
 def test_no_false_alarm_in_95_of_100_years_with_a_negative_control():
     """Twelve months whose true gap is max_gap; each by itself raises alarms too often."""
     rng = np.random.default_rng(3)

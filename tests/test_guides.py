@@ -128,6 +128,7 @@ def test_the_derivatives_of_the_guides_loss(guide):
     np.testing.assert_allclose(loss.curvature(m, loss.slope(m)), bend, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_fairboost(guide, capsys):
     mpl.use("Agg")
     from matplotlib import pyplot as plt
@@ -164,6 +165,7 @@ def test_an_unknown_loss_is_refused():
         FairBoostClassifier(loss="hinge").fit(X, y, sensitive_features=groups)
 
 
+@pytest.mark.slow
 def test_guides_warn_of_nothing(guide):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

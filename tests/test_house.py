@@ -131,6 +131,7 @@ def test_html_of_an_estimator():
     assert "0.07" in text
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(monkeypatch, tmp_path):
     """As kept in the repository, from top to bottom."""
     import nbformat
@@ -147,6 +148,7 @@ def test_the_notebook_runs(monkeypatch, tmp_path):
     assert "the best score of the" in said
 
 
+@pytest.mark.slow
 def test_the_example_runs(capsys):
     runpy.run_path(str(ROOT / "examples" / "german_credit.py"), run_name="__main__")
     out = capsys.readouterr().out

@@ -108,6 +108,7 @@ def wald_lower(y, predicted, groups, label):
     return rates[top] - rates[bottom] - 1.96 * np.sqrt(variance)
 
 
+@pytest.mark.slow
 def test_coverage_by_simulation_with_a_negative_control():
     rng = np.random.default_rng(0)
     true = {

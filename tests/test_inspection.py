@@ -285,6 +285,7 @@ def test_sizes_against_the_rows_and_the_power():
         confirmable_gaps(y, groups, "selection_ratio")
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(0, 600), min_size=2, max_size=5),
     st.floats(0.03, 0.6),

@@ -75,6 +75,7 @@ def test_the_power_against_every_outcome(sizes, rates, max_gap):
     assert computed_power(sizes, rates, max_gap, 0.9) == pytest.approx(expected, abs=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "rates", "max_gap", "confidence"),
     [
@@ -92,6 +93,7 @@ def test_the_power_against_simulation(sizes, rates, max_gap, confidence):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "gap"), [(0.5, 0.0), (0.1, 0.04), (0.0, 0.0)])
 def test_that_many_rows_confirm_the_gap_and_fewer_do_not(rate, gap):
     n = rows_to_confirm(0.12, rate, gap=gap)
@@ -149,6 +151,7 @@ def test_the_smallest_max_gap_of_few_rows():
     assert smallest_max_gap([1, 1]) is None
 
 
+@pytest.mark.slow
 def test_several_groups_against_simulation():
     """The sum over pairs is at most what it says, and not much less."""
     sizes = np.array([900, 1100, 1300])

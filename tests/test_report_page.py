@@ -412,8 +412,15 @@ def test_tables_say_that_they_go_on(visit, content, width):
         cue.wait_for(state="hidden")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "light"),
+        pytest.param(1280, "light", marks=pytest.mark.slow),
+        pytest.param(390, "dark", marks=pytest.mark.slow),
+        pytest.param(1280, "dark", marks=pytest.mark.slow),
+    ],
+)
 def test_accessibility(visit, content, width, scheme):
     """axe-core finds nothing, contrast included, with everything unfolded."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -706,6 +713,7 @@ def test_an_audit_of_predictions_alone(visit):
     assert page.locator(test_id("command")).count() == 0
 
 
+@pytest.mark.slow
 def test_two_hundred_groups(visit):
     found = audit([f"group {i}" for i in range(200)], 20_000)
     assert len(html(found)) < 6e6

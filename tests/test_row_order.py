@@ -42,6 +42,7 @@ def swapped(n_rows, row):
     return order
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:no useful round", "ignore:the model says the same")
 @settings(max_examples=80)
 @given(

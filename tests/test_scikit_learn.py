@@ -19,21 +19,34 @@ ADABOOST = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*no (sensitive_features|groups) were given")
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-@pytest.mark.filterwarnings("ignore:no learner beat chance")  # few rows, none in a leaf
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*no (sensitive_features|groups) were given"),
+    pytest.mark.filterwarnings("ignore:X does not have valid feature names"),
+    pytest.mark.filterwarnings("ignore:no learner beat chance"),  # few rows, none in a leaf
+]
+
+
 @parametrize_with_checks(
     [
         FairProjClassifier(n_estimators=10),
-        FairProjClassifier(n_estimators=10, max_leaf_nodes=8, votes="confidence"),
-        FairProjClassifier(n_estimators=10, estimator=STUMP),
-        FairBoostClassifier(),
-        FairBoostClassifier(n_estimators=10, tree_step="first_order", max_leaf_nodes=4),
         FairBoostClassifier(**ADABOOST),
-        FairBoostClassifier(n_estimators=10, tree_step="first_order", estimator=HEAVY_STUMP),
-        GapSearchCV(FairBoostClassifier(**ADABOOST), param_values=[0.1, 0.2], cv=2),
         ConfirmedClassifier(FairBoostClassifier(**ADABOOST), if_none="warn"),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
+    check_or_skip(estimator, check)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        FairProjClassifier(n_estimators=10, max_leaf_nodes=8, votes="confidence"),
+        FairProjClassifier(n_estimators=10, estimator=STUMP),
+        FairBoostClassifier(),
+        FairBoostClassifier(n_estimators=10, tree_step="first_order", max_leaf_nodes=4),
+        FairBoostClassifier(n_estimators=10, tree_step="first_order", estimator=HEAVY_STUMP),
+        GapSearchCV(FairBoostClassifier(**ADABOOST), param_values=[0.1, 0.2], cv=2),
+    ]
+)
+def test_scikit_learn_checks_with_other_settings(estimator, check):
     check_or_skip(estimator, check)

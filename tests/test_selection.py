@@ -446,6 +446,7 @@ def test_sensitive_columns_a_list_of_splits_and_one_value():
     )
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_number_of_jobs():
     one, two = (
         fairness_frontier(
@@ -491,6 +492,7 @@ USUAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("rule", ["one_se", "upper"])
@@ -511,6 +513,7 @@ def test_searches_in_workers_know_what_is_registered(name, rule):
     np.testing.assert_allclose(own.decision_function(X), usual.decision_function(X))
 
 
+@pytest.mark.slow
 def test_rates_registered_alone_are_known_in_workers(registered):
     """A constraint may name a rate only where it is used."""
 
@@ -527,6 +530,7 @@ def test_rates_registered_alone_are_known_in_workers(registered):
     )
 
 
+@pytest.mark.slow
 def test_frontiers_in_workers_have_what_is_registered_at_the_time(registered):
     given = {"sensitive_features": GROUPS, "param_values": [0.05, 0.3], "cv": 2, "n_jobs": 2}
     frontier = fairness_frontier(BOOST, X, Y, **given)
@@ -578,7 +582,12 @@ def test_pareto_by_looking_at_every_pair(score):
 @pytest.mark.parametrize(
     ("estimator", "parameter", "values"),
     [
-        (ExponentiatedGradient(LogisticRegression(), max_iter=5), "epsilon", [0.05, 0.2]),
+        pytest.param(
+            ExponentiatedGradient(LogisticRegression(), max_iter=5),
+            "epsilon",
+            [0.05, 0.2],
+            marks=pytest.mark.slow,
+        ),
         (ThresholdOptimizer(LogisticRegression()), "random_state", [0]),
         (LogisticRegression(), "C", [0.1, 1.0]),
         (make_pipeline(StandardScaler(), BOOST), "fairboostclassifier__max_gap", [0.05, 0.2]),
@@ -720,6 +729,7 @@ def test_gaps_that_do_not_exist_are_not_frontiers():
         found.pareto()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fairlearn's own, of pandas
 @pytest.mark.parametrize("kind", ["ExponentiatedGradient", "ThresholdOptimizer", "GridSearch"])
 def test_fairlearns_own_estimators_draw_the_same_with_any_number_of_jobs(kind):
@@ -1265,6 +1275,7 @@ PLACES = mixed_frame()[["place", "tells"]]
 STEP = "fairboostclassifier"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("routing", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 def test_pipelines_with_and_without_metadata_routing(routing, rule):
@@ -1338,7 +1349,12 @@ def test_plain_classifiers_are_fitted_without_groups_and_judged(routing):
     [
         (Reweighing(LogisticRegression()), "estimator__C", [0.01, 1.0]),
         (Reweighing(FairProjClassifier(None)), "estimator__n_estimators", [3, 5]),
-        (ExponentiatedGradient(LogisticRegression(), max_iter=3), None, [0.05, 0.2]),
+        pytest.param(
+            ExponentiatedGradient(LogisticRegression(), max_iter=3),
+            None,
+            [0.05, 0.2],
+            marks=pytest.mark.slow,
+        ),
         (ThresholdOptimizer(LogisticRegression()), "estimator__C", [0.01, 1.0]),
     ],
     ids=["reweighing", "reweighing ours", "EG", "thresholds"],
@@ -1404,6 +1420,7 @@ def test_a_model_that_can_go_on_after_the_search():
 # Jobs, memory, weights, labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_results_of_the_search_do_not_depend_on_jobs(rule):
     one, two = (
@@ -1671,6 +1688,7 @@ def test_constraints_by_row_cannot_be_cut_into_folds():
 # The guides
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["frontier.md", "cross-validation.md"])
 def test_the_code_of_the_guides_runs(page, capsys):
     import matplotlib as mpl
@@ -1736,6 +1754,7 @@ def runs_above_the_target(rule, repetitions):
     return chosen, above
 
 
+@pytest.mark.slow
 def test_the_chosen_models_true_gap_meets_the_target_as_often_as_stated():
     repetitions = 30
     allowed = stats.binom.ppf(0.95, repetitions, 0.1)

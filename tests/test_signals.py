@@ -63,6 +63,7 @@ DATA = ["compas.csv", "--label", "two_year_recid", "--sensitive", "sex"]
 SEARCH = [*DATA, "--jobs", "2", "-o"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "output", "number"),
     [("alternatives", "a.html", signal.SIGTERM), ("frontier", "f.csv", signal.SIGHUP)],

@@ -60,6 +60,7 @@ class Population:
         return bool(right) and self.rates_hold(report.rates["low"], report.rates["high"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_groups", "rows", "repetitions"),
     [(2, 25, 100), (2, 200, 50), (3, 25, 50), (3, 150, 25), (8, 40, 25)],

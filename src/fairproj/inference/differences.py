@@ -42,6 +42,7 @@ GAMMA = 0.01  # as a share of 1 - confidence
 REACH = 5.0  # standard deviations of a count around its mean that are cut into blocks
 TRIED = 4  # pairs whose lower bound is looked at
 TIE = 1e-12
+SUMMED = 10  # counts that are summed in the time of one incomplete beta function
 
 
 class Pair(NamedTuple):
@@ -237,5 +238,23 @@ def _least(starts: NDArray[np.int_], pair: Pair, z: float, seen: float) -> NDArr
 
 def _at_least(count: NDArray[np.int_], n: int, rate: Array) -> Array:
     """P(X >= count) for X binomial, I_rate(count, n - count + 1)."""
-    inner = special.betainc(np.clip(count, 1, n), np.clip(n - count + 1, 1, n), rate)
+    if rate.ndim == 2 and n <= SUMMED * len(count):  # a column of rates
+        inner = _tails(n, rate)[:, np.clip(count, 0, n)]
+    else:
+        inner = special.betainc(np.clip(count, 1, n), np.clip(n - count + 1, 1, n), rate)
     return np.where(count <= 0, 1.0, np.where(count > n, 0.0, inner))
+
+
+def _tails(n: int, rate: Array) -> Array:
+    """P(X >= i) for i = 0, ..., n: sums of C(n, i) rate^i (1 - rate)^(n - i)."""
+    hits = np.arange(n + 1)
+    ways = special.gammaln(n + 1) - special.gammaln(hits + 1) - special.gammaln(n - hits + 1)
+    rate = np.clip(rate, 1e-300, 1 - 2.0**-53)  # the logarithms are finite
+    none = n * np.log1p(-rate)
+    chance = hits[::-1] * special.logit(rate)
+    chance += ways  # the same from either end
+    chance += none
+    np.exp(chance, out=chance)
+    np.cumsum(chance, axis=1, out=chance)
+    tails: Array = np.minimum(chance, 1.0, out=chance)[:, ::-1]
+    return tails
