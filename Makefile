@@ -4,7 +4,7 @@ DATA ?= DATA
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-cpu lint bench bench-quality bench-start bench-safety bench-scale arena arena-quick arena-page reproduce reproduce-quick docs clean
+.PHONY: help demo test test-slow test-cpu lint bench bench-quality bench-start bench-safety bench-scale arena arena-quick arena-page reproduce reproduce-quick docs release clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -85,6 +85,9 @@ docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+release: $(VENV)/.release  ## wheel and sdist into dist/, checked in clean environments without and with each extra
+	$(BIN)/python tools/check_release.py
+
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis fairproj-demo
 
@@ -106,4 +109,8 @@ $(VENV)/.reproduce: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,distributed,docs]"
+	@touch $@
+
+$(VENV)/.release: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[release]"
 	@touch $@
