@@ -80,7 +80,7 @@ docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis fairproj-demo
+	rm -rf $(VENV) build dist docs/_build docs/reference/generated docs/gallery .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis fairproj-demo
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
