@@ -37,7 +37,8 @@ class Page(HTMLParser):
 
 def find_faults(site: Path) -> list[str]:
     """A sentence for each link to nothing, and for each file that would come from elsewhere."""
-    pages = {path: Page(path.read_text("utf-8")) for path in sorted(site.rglob("*.html"))}
+    paths = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.parts]
+    pages = {path: Page(path.read_text("utf-8")) for path in paths}
     faults = []
     for path, page in pages.items():
         name = path.relative_to(site)

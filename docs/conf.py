@@ -74,7 +74,7 @@ html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "show_prev_next": False,
-    "show_toc_level": 2,
+    "show_toc_level": 3,
     "navigation_depth": 3,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

@@ -24,8 +24,8 @@ figure, ax = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
 for gap, marker in zip(gaps, "os^", strict=True):
     ax.plot(targets, needed[gap], marker=marker, label=f"true gap {gap:g}")
 at = targets.index(0.05)
-for gap in (0.0, 0.02):
-    ax.annotate(f"{needed[gap][at]:,} rows", (0.05, needed[gap][at]), (8, 6),
+for gap, place, side in ((0.0, (-8, -14), "right"), (0.02, (8, 4), "left")):
+    ax.annotate(f"{needed[gap][at]:,} rows", (0.05, needed[gap][at]), place, ha=side,
                 textcoords="offset points")  # fmt: skip
 ax.set(xscale="log", yscale="log", xlabel="largest gap allowed, max_gap")
 ax.set_ylabel("rows needed in each of two groups")

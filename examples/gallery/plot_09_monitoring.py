@@ -37,5 +37,5 @@ print(f"alarms: {', '.join(gaps.alarms)}")
 
 figure, ax = plt.subplots(figsize=(10, 4.5), layout="constrained")
 plot_gaps_by(gaps, ax=ax)
-ax.set_title("True positive rates drift apart in the second year")
+figure.suptitle("True positive rates drift apart in the second year")
 plt.show()

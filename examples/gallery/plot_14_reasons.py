@@ -39,6 +39,6 @@ for panel, person, part in zip(panels, people, parts[:, :-1], strict=True):
     panel.set_yticks(range(8), [f"{n} = {v}" for n, v in zip(names[largest], values, strict=True)])
     panel.axvline(0, color="black", linewidth=0.8)
     decision, chance = model.predict(X.iloc[[person]])[0], model.predict_proba(X.iloc[[person]])
-    panel.set_title(f"{decision} credit, probability of good {chance[0, 1]:.2f}")
+    panel.set_title(f"{decision}, probability {chance[0, 1]:.2f}")
     panel.set_xlabel("part of the log odds")
 plt.show()
