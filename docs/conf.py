@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # examples give the same figures on every machine
@@ -14,8 +15,6 @@ import fairproj
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
-
-from api_members import members_by_class
 
 project = "fairproj"
 author = "The fairproj developers"
@@ -39,7 +38,7 @@ myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"
 
 autosummary_generate = True
-autosummary_context = {"members": members_by_class()}
+autosummary_context = {"members": import_module("api_members").members_by_class()}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 

@@ -1,4 +1,4 @@
-"""README and docs: every code block, the gallery, the scripts on migration, links, the reference."""
+"""README and docs: code blocks, the gallery, the scripts on migration, links, the reference."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib as mpl
@@ -83,6 +84,8 @@ def test_python_blocks_run_and_print_what_the_page_shows(path, tmp_path, monkeyp
     if path.name in ELSEWHERE:
         pytest.skip(f"executed by {ELSEWHERE[path.name] or 'doctest'}")
     mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
     monkeypatch.chdir(tmp_path)
     names, printed = {"__name__": "page"}, ""
     for kind, text in blocks(path, "python", "text"):
@@ -93,7 +96,7 @@ def test_python_blocks_run_and_print_what_the_page_shows(path, tmp_path, monkeyp
         else:
             exec(compile(text, path.name, "exec"), names)
             printed = capsys.readouterr().out
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 def assert_shown(shown, printed):
@@ -143,7 +146,7 @@ def test_shell_blocks_run(path, files):
 
 def run_command(arguments):
     """Run a command as often as the pages show it, without being asked whether to overwrite."""
-    outputs = [Path(file) for flag, file in zip(arguments, arguments[1:], strict=False) if flag == "-o"]
+    outputs = [Path(file) for flag, file in pairwise(arguments) if flag == "-o"]
     for output in filter(Path.exists, outputs):
         shutil.move(output, f"{output}.before")
     result = CliRunner().invoke(app, arguments)
@@ -305,8 +308,9 @@ def test_the_site_builds_without_warnings_and_its_links_lead_somewhere(tmp_path)
         pytest.importorskip(package)
     source = tmp_path / "docs"
     ignored = shutil.ignore_patterns("_build", "generated", "gallery")
-    for folder in ("docs", "examples", "benchmarks"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored if folder == "docs" else None)
+    shutil.copytree(DOCS, source, ignore=ignored)
+    for folder in ("examples", "benchmarks"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         shutil.copy(ROOT / name, tmp_path)
     command = [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "-D", "plot_gallery=0"]

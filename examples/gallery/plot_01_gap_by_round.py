@@ -13,7 +13,7 @@ from fairproj import FairBoostClassifier
 from fairproj.datasets import load_compas
 
 data = load_compas()
-settings = dict(max_leaf_nodes=8, validation_fraction=None, random_state=0)
+settings = {"max_leaf_nodes": 8, "validation_fraction": None, "random_state": 0}
 plain = FairBoostClassifier("equal_opportunity", max_gap=1.0, **settings)
 bounded = FairBoostClassifier("equal_opportunity", max_gap=0.05, **settings)
 for model in (plain, bounded):

@@ -16,7 +16,7 @@ from fairproj.selection import fairness_frontier
 
 data = load_compas()
 X, y, race = data.data, data.target, data.sensitive_features
-rows = dict(sensitive_features=race, cv=3)
+rows = {"sensitive_features": race, "cv": 3}
 
 # %%
 # The first two methods have a parameter to vary. Reweighing has none, so it is a single point, and
@@ -43,8 +43,8 @@ points = {
 }
 
 # %%
-# Gaps on the test folds are above the bounds, which hold on the rows that training watched. FairProj's
-# epsilon bounds training weights; whatever its value, the gap hardly moves on these rows.
+# Gaps on the test folds are above the bounds, which hold on the rows that training watched.
+# FairProj's epsilon bounds training weights; the gap hardly moves with it on these rows.
 
 figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 boost.plot(ax=ax, marker="^")

@@ -11,7 +11,11 @@ import matplotlib.pyplot as plt
 from fairproj.datasets import load_adult, load_compas, load_german
 from fairproj.inspection import find_proxies, joint_auc
 
-data_sets = {"Adult, sex": load_adult(), "German, sex": load_german(), "COMPAS, race": load_compas()}
+data_sets = {
+    "Adult, sex": load_adult(),
+    "German, sex": load_german(),
+    "COMPAS, race": load_compas(),
+}
 
 # %%
 # An area under the ROC curve of 0.5 is chance. At 0.9 or above a column nearly determines the

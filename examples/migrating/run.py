@@ -117,17 +117,19 @@ def page(results: dict[str, Any]) -> str:
         "# Migrating: both calls on the same rows",
         "",
         "`python examples/migrating/run.py` runs each call that the migration pages show, in the "
-        "environment of its library, and the call of fairproj beside it. Adult without `fnlwgt` and "
-        "without sex among the features, categories as codes, 30 % of the rows for the test, one "
+        "environment of its library, and the call of fairproj beside it. Adult without `fnlwgt` "
+        "and without sex among the features, categories as codes, 30 % of the rows for the test, one "
         "split. Gaps are those of the test rows.",
         "",
-        "| library | call | gap that is compared | its accuracy | its gap | our accuracy | our gap |",
+        "| library | call | compared | its accuracy | its gap | our accuracy | our gap |",
         "|---|---|---|---|---|---|---|",
     ]
     for peer, (name, constraint, call) in PEERS.items():
         if peer in results:
             found = results[peer]
-            numbers = [found[side][key] for side in ("before", "after") for key in ("accuracy", "gap")]
+            numbers = [
+                found[side][key] for side in ("before", "after") for key in ("accuracy", "gap")
+            ]
             cells = [f"{name} {found['version']}", call, constraint.replace("_", " ")]
             cells += [f"{number:.3f}" for number in numbers]
             lines.append(f"| {' | '.join(cells)} |")
