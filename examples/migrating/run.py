@@ -118,8 +118,8 @@ def page(results: dict[str, Any]) -> str:
         "",
         "`python examples/migrating/run.py` runs each call that the migration pages show, in the "
         "environment of its library, and the call of fairproj beside it. Adult without `fnlwgt` "
-        "and without sex among the features, categories as codes, 30 % of the rows for the test, one "
-        "split. Gaps are those of the test rows.",
+        "and without sex among the features, categories as codes, 30 % of the rows for the test, "
+        "one split. Gaps are those of the test rows.",
         "",
         "| library | call | compared | its accuracy | its gap | our accuracy | our gap |",
         "|---|---|---|---|---|---|---|",
