@@ -30,11 +30,16 @@ test-cpu: $(VENV)/.dev  ## the tests of the mathematics without AVX (NumPy 2.4 o
 	$(OTHER_CPU) $(BIN)/python -W error::ImportWarning -m pytest -q -n auto --dist loadgroup \
 		$(MATHS:%=tests/test_%.py)
 
-lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter
+# Prose that people wrote; pages of numbers are written by commands.
+PROSE := README.md CONTRIBUTING.md SECURITY.md docs/index.md docs/start.md $(wildcard docs/guide/*.md docs/recipes/*.md docs/migrating/*.md docs/development/*.md)
+
+lint: $(VENV)/.dev  ## ruff, mypy --strict, import-linter, codespell, proselint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs src tests examples benchmarks tools
+	$(BIN)/proselint check --config docs/proselint.json $(PROSE)
 
 bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/speed.py
@@ -81,15 +86,16 @@ reproduce: $(VENV)/.reproduce  ## run the paper's experiments anew, into docs/: 
 reproduce-quick: $(VENV)/.reproduce  ## a small part of that, into reproduction-quick.md: a minute or two
 	$(BIN)/fairproj reproduce --quick
 
-docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
+docs: $(VENV)/.docs  ## build the documentation into docs/_build/html and check its links; offline, about two minutes
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py
 	@echo "open docs/_build/html/index.html"
 
 release: $(VENV)/.release  ## wheel and sdist into dist/, checked in clean environments without and with each extra
 	$(BIN)/python tools/check_release.py
 
 clean:  ## remove the environment and everything built
-	rm -rf $(VENV) build dist docs/_build docs/api .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis fairproj-demo
+	rm -rf $(VENV) build dist docs/_build docs/reference/generated docs/gallery .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis fairproj-demo
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -42,9 +42,9 @@ N_ROUNDS = 10
 FIRST_ROUNDS = 2  # not timed: memory is touched for the first time
 CHUNK = 1 << 18
 ROW_GROUP = 1 << 17
-BYTES_A_ROW = 75  # of row state, as docs/scale.md documents it
+BYTES_A_ROW = 75  # of row state, as docs/guide/scale.md documents it
 ONE_MACHINE = ("LightGBM", "XGBoost", "out of core")
-# As docs/scale.md recommends: Dask's own value returns memory to the system in every round.
+# As docs/guide/scale.md recommends: Dask's own value returns memory to the system in every round.
 WORKER_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": "1073741824",
     "MALLOC_MMAP_THRESHOLD_": "33554432",

@@ -1,25 +1,87 @@
-"""Sphinx: Markdown pages and the docstrings. Formulas become MathML, so pages need no network."""
+"""Sphinx: Markdown pages, docstrings and the gallery. The finished site needs no network."""
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # examples give the same figures on every machine
 
 import latex2mathml.converter
 from docutils.nodes import SkipNode
 
 import fairproj
 
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))
+
 project = "fairproj"
 author = "The fairproj developers"
 project_copyright = "2026, the fairproj developers"
 release = version = fairproj.__version__
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc"]
-myst_enable_extensions = ["dollarmath"]
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+# Pages that a command writes; a section lists them once they exist.
+exclude_patterns = ["_build", "reproduction/*.md", "readings/*.md", "gallery/**/*.py"]
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-html_theme = "furo"
-html_title = "fairproj"
-html_static_path = ["_static"]
-html_css_files = ["tables.css"]
-html_math_renderer = "mathml"
+copybutton_exclude = ".linenos, .gp, .go"
+
+autosummary_generate = True
+autosummary_context = {"members": import_module("api_members").members_by_class()}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
-exclude_patterns = ["_build", "reproduction/*.md", "readings/*.md"]
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(ROOT / "examples" / "gallery"),
+    "gallery_dirs": "gallery",
+    "filename_pattern": "/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "matplotlib_animations": False,
+    "backreferences_dir": None,
+    "write_computation_times": False,
+    "image_srcset": ["2x"],
+    "thumbnail_size": (400, 280),
+    "reset_modules": ("matplotlib", "gallery_style.reset"),
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "fairproj"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "fairproj"},
+    "header_links_before_dropdown": 8,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "show_prev_next": False,
+    "show_toc_level": 3,
+    "navigation_depth": 3,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"start": [], "index": []}
 
 
 def _inline(translator, node):
@@ -33,6 +95,17 @@ def _block(translator, node):
     raise SkipNode
 
 
+def _list_written_pages(app, docname, source):
+    """Replace the line ``%written PAGE ...`` of a toctree by those of the pages that exist."""
+    for line in source[0].splitlines():
+        if line.startswith("%written "):
+            names = line.removeprefix("%written ").split()
+            folder = (HERE / docname).parent
+            found = [name for name in names if (folder / f"{name}.md").exists()]
+            source[0] = source[0].replace(line, "\n".join(found))
+
+
 def setup(app):
-    """Register the renderer of formulas."""
+    """Register the renderer of formulas and the list of written pages."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("source-read", _list_written_pages)

@@ -803,7 +803,7 @@ def test_a_plain_model_that_says_the_same_to_everyone_is_refused():
 
 def test_the_guide(capsys):
     """Its code runs, with an own pipeline as the plain model."""
-    text = (Path(__file__).parents[1] / "docs" / "alternatives.md").read_text("utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "guide" / "alternatives.md").read_text("utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     names = {}
     exec(compile(block, "alternatives.md", "exec"), names)
@@ -814,7 +814,7 @@ def test_the_guide(capsys):
 
 
 def test_the_guide_names_the_default_grid_and_the_outcomes():
-    text = (Path(__file__).parents[1] / "docs" / "alternatives.md").read_text("utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "guide" / "alternatives.md").read_text("utf-8")
     shares = [f"{100 * share:g}" for share in module.TARGET_SHARES]
     assert f"{', '.join(shares[:-1])} and {shares[-1]} %" in " ".join(text.split())
     assert all(f"| {outcome.value} |" in text for outcome in SearchOutcome)

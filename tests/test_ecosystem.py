@@ -1,4 +1,4 @@
-"""docs/ecosystem.md, executed as it stands, and what it says about gaps and accuracies."""
+"""docs/recipes/scikit-learn.md, executed: what it says about gaps and accuracies."""
 
 import re
 from pathlib import Path
@@ -13,14 +13,14 @@ from sklearn.model_selection import StratifiedKFold
 import oracles
 from fairproj import load
 
-PAGE = (Path(__file__).parents[1] / "docs" / "ecosystem.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "recipes" / "scikit-learn.md").read_text("utf-8")
 HEADINGS = ["start", *re.findall(r"^## (.*)$", PAGE, re.M)]
 SECTIONS = dict(zip(HEADINGS, re.split(r"^## ", PAGE, flags=re.M), strict=True))
 
 
 def execute(section, names):
     for block in re.findall(r"```python\n(.*?)```", SECTIONS[section], flags=re.DOTALL):
-        exec(compile(block, f"ecosystem.md, {section}", "exec"), names)
+        exec(compile(block, f"scikit-learn.md, {section}", "exec"), names)
     return names
 
 

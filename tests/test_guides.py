@@ -42,7 +42,7 @@ def guide(monkeypatch, tmp_path, capsys):
 
 
 def test_add_an_engine(guide):
-    names = guide("add-an-engine.md")
+    names = guide("recipes/own-engine.md")
     data, model, again = names["data"], names["model"], names["again"]
     assert model.certificate_.holds
     assert model.score(data.data, data.target) > 0.55
@@ -69,7 +69,7 @@ def test_add_an_engine(guide):
 
 
 def test_add_a_constraint(guide):
-    names = guide("add-a-constraint.md")
+    names = guide("recipes/own-constraint.md")
     assert names["gap"] <= 0.05 + 1e-9
     # The new name is accepted by search and report as well.
     X, y, groups = names["X"], names["y"], names["sex"]
@@ -93,11 +93,11 @@ def test_add_a_constraint(guide):
 
 
 def test_certificate(guide):
-    assert guide("certificate.md")
+    assert guide("guide/certificate.md")
 
 
 def test_add_a_loss(guide):
-    names = guide("add-a-loss.md")
+    names = guide("recipes/own-loss.md")
     data, model = names["data"], names["model"]
     certificate = model.certificate_
     assert certificate.bound_cost_loss is None
@@ -119,7 +119,7 @@ def test_add_a_loss(guide):
 
 
 def test_the_derivatives_of_the_guides_loss(guide):
-    loss = guide("add-a-loss.md")["SquaredHingeLoss"]()
+    loss = guide("recipes/own-loss.md")["SquaredHingeLoss"]()
     m, step = np.linspace(-3, 3, 98), 1e-6
     slope = -(loss.value(m + step) - loss.value(m - step)) / (2 * step)
     np.testing.assert_allclose(loss.slope(m), slope, atol=1e-5)
@@ -135,7 +135,7 @@ def test_fairboost(guide, capsys):
 
     plt.close("all")
     try:
-        names = guide("fairboost.md")
+        names = guide("guide/fairboost.md")
         (figure,) = map(plt.figure, plt.get_fignums())
         assert len(figure.axes) == 4
     finally:
@@ -169,12 +169,12 @@ def test_an_unknown_loss_is_refused():
 def test_guides_warn_of_nothing(guide):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        guide("add-a-constraint.md")
+        guide("recipes/own-constraint.md")
 
 
 @pytest.mark.filterwarnings("ignore:some groups have fewer:UserWarning")
 def test_scale(guide):
-    names = guide("scale.md")
+    names = guide("guide/scale.md")
     model, report = names["model"], names["report"]
     frame = names["frame"]
     X, y = frame.drop(columns=["income", "sex"]), frame["income"]
@@ -187,7 +187,7 @@ def test_scale(guide):
 
 
 def test_checks(guide, capsys):
-    guide("checks.md")
+    guide("guide/checks.md")
     printed = capsys.readouterr().out
     assert "marital_status" in printed
     assert "identifier: column 'customer' has a different value in 100% of its rows" in printed

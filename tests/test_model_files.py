@@ -601,7 +601,7 @@ def test_links_and_modes_stay(tmp_path):
 
 
 def test_the_checksum_is_that_of_the_second_line(tmp_path):
-    """What docs/model-files.md promises to other readers of the format."""
+    """What docs/guide/model-files.md promises to other readers of the format."""
     X, y, groups = make_sample(200)
     path = tmp_path / "m"
     fit(X, y, groups).save(path, metadata={"a": "line\nbreak"})
@@ -617,7 +617,7 @@ def test_the_checksum_is_that_of_the_second_line(tmp_path):
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "model-files.md").read_text("utf-8")
+    text = (ROOT / "docs" / "guide" / "model-files.md").read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert len(blocks) == 2
     exec(compile("\n".join(blocks), "model-files.md", "exec"), {})

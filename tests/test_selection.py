@@ -1689,7 +1689,7 @@ def test_constraints_by_row_cannot_be_cut_into_folds():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["frontier.md", "cross-validation.md"])
+@pytest.mark.parametrize("page", ["guide/frontier.md", "recipes/cross-validation.md"])
 def test_the_code_of_the_guides_runs(page, capsys):
     import matplotlib as mpl
 
@@ -1699,7 +1699,7 @@ def test_the_code_of_the_guides_runs(page, capsys):
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(compile(block, page, "exec"), names)
     assert hasattr(names["search"], "best_estimator_")
-    assert ("the best score of the" in capsys.readouterr().out) == (page == "frontier.md")
+    assert ("the best score of the" in capsys.readouterr().out) == (page == "guide/frontier.md")
 
 
 # A population of which everything is known

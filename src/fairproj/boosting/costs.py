@@ -11,7 +11,7 @@ is a sum over rows. In a cell c, whose rows share group and label, a correct pre
                             + sum_i s_i |worth_c| [sign f(x_i) != sign(worth_c) y_i],
 
 with worth_c = wrong_c - correct_c and S_c the weight of the cell. Where worth_c is negative the
-cell's label flips. (The signed cost zeta_c of docs/notation.md is worth_c y_c.)
+cell's label flips. (The signed cost zeta_c of docs/guide/notation.md is worth_c y_c.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The record in a model file: its fields with their types, and the checks that types cannot state.
 
 The checks run when a model is saved and when it is loaded, before any field is used. Each failure
-is a ValueError that names the field. docs/model-files.md describes the fields.
+is a ValueError that names the field. docs/guide/model-files.md describes the fields.
 """
 
 from __future__ import annotations
