@@ -163,7 +163,7 @@ def test_the_method_of_the_paper_warns_of_a_useless_model():
 def test_the_default_of_the_library_bounds_the_gap_or_warns():
     frame, new = law_frame(), law_frame(seed=1)
     X, y, columns = frame[["lsat", "ugpa", "decile"]], frame["passed"], ["lsat", "ugpa", "decile"]
-    plain = FairBoostClassifier(None, n_estimators=50).fit(X, y)
+    plain = FairBoostClassifier(None, n_estimators=50, class_weight="balanced").fit(X, y)
     model = FairBoostClassifier(n_estimators=50, class_weight="balanced", random_state=0)
     model.fit(X, y, sensitive_features=frame["race"])
 
@@ -175,7 +175,7 @@ def test_the_default_of_the_library_bounds_the_gap_or_warns():
         return oracles.gap("equal_opportunity", *signs, new["race"].to_numpy())
 
     assert model.certificate_.met
-    assert gap(model) < max(gap(plain), 0.1)
+    assert gap(model) < 0.9 * gap(plain)
 
 
 # 8. The warning for a missed target names what can help.

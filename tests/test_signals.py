@@ -100,8 +100,12 @@ def test_a_partial_file_is_removed_and_nohup_is_respected(folder, ignored):
         "--rounds",
         3,
     ]
-    before = (lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) if ignored else None
-    process = start(folder, *asked, "-o", "m.fairproj", code=WRITING, preexec_fn=before)
+    handler = signal.SIG_IGN if ignored else signal.SIG_DFL  # whatever the tests themselves got
+    process = start(
+        *(folder, *asked, "-o", "m.fairproj"),
+        code=WRITING,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, handler),
+    )
     line = ""
     while "writing" not in line:
         line = process.stdout.readline()

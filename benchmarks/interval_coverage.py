@@ -1,7 +1,7 @@
 """How often the intervals of gaps fail: enumerated for two groups, simulated for more.
 
-    python benchmarks/coverage.py            # into benchmarks/results/coverage.md
-    python benchmarks/coverage.py --fresh
+    python benchmarks/interval_coverage.py            # into benchmarks/results/coverage.md
+    python benchmarks/interval_coverage.py --fresh
 
 Two groups: the interval of every pair of counts is computed, and the chance that one of its ends
 fails is the sum of the chances of the pairs for which it does, for every pair of rates on a grid.
@@ -143,7 +143,7 @@ def main() -> None:
         **how,
     )
     text = (
-        "# How often intervals fail\n\n`python benchmarks/coverage.py`. Intervals at 95 %: each "
+        "# How often intervals fail\n\n`python benchmarks/interval_coverage.py`. Intervals at 95 %: each "
         f"end may fail with a chance of {ERROR}, and one of them with 0.05.\n\n**Enumerated.** All "
         "outcomes, the largest chance of failure over the rates "
         f"(a grid of {len(RATES)} by {len(RATES)} for two groups):\n\n{enumerated(one, two)}\n"
