@@ -38,7 +38,7 @@ myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"
 
 autosummary_generate = True
-autosummary_context = {"members": import_module("api_members").members_by_class()}
+autosummary_context = {"own_members": import_module("api_members").members_by_class()}
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
