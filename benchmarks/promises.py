@@ -1,4 +1,4 @@
-"""How often the statements of the library fail, for those that benchmarks/interval_coverage.py leaves out.
+"""How often statements of the library fail; for intervals of gaps see interval_coverage.py.
 
     python benchmarks/promises.py            # into benchmarks/results/promises.md
     python benchmarks/promises.py --fresh
