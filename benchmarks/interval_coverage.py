@@ -144,8 +144,8 @@ def main() -> None:
     )
     text = (
         "# How often intervals fail\n\n`python benchmarks/interval_coverage.py`. Intervals at "
-        f"95 %: each end may fail with a chance of {ERROR}, and one of them with 0.05.\n\n**Enumerated.** All "
-        "outcomes, the largest chance of failure over the rates "
+        f"95 %: each end may fail with a chance of {ERROR}, and one of them with 0.05.\n\n"
+        "**Enumerated.** All outcomes, the largest chance of failure over the rates "
         f"(a grid of {len(RATES)} by {len(RATES)} for two groups):\n\n{enumerated(one, two)}\n"
         f"**Drawn.** {REPLICATES:,} draws each, {ROWS} rows in each group; shares of intervals "
         f"that fail:\n\n{drawn(more)}"
