@@ -40,6 +40,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 autosummary_generate = True
 autosummary_context = {"own_members": import_module("api_members").members_by_class()}
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
