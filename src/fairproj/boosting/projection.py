@@ -14,8 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.optimize import brentq, nnls
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from fairproj.data.types import Array
+from fairproj.boosting.parity import NoRoomError, between_pairs, project_cells
+from fairproj.data.types import Array, Codes
 
 TOLERANCE = 1e-12  # on the optimality conditions, features scaled to at most 1
 NO_FEATURE = 1e-12  # features no larger than this are rounding
@@ -130,6 +133,9 @@ class Projector:
         self.features = np.array(features, dtype=float)
         self.epsilon = np.asarray(epsilon, dtype=float)
         self._disjoint = _Disjoint.of(self.features, self.epsilon)
+        self._alike = _AlikeBlocks.of(self.features, self.epsilon)
+        if self._alike is not None:
+            return
         # Features of rounding noise are none: scaled to one they would be impossible constraints.
         self.features[:, np.abs(self.features).max(axis=0, initial=0.0) <= NO_FEATURE] = 0.0
         self._scale = np.abs(self.features).max(axis=0, initial=0.0)
@@ -143,8 +149,10 @@ class Projector:
         if (np.abs(balance) <= self.epsilon).all():
             nothing = np.zeros(len(balance)), np.zeros(len(mass))
             return Projection(*nothing, mass, balance, balance, kl=0.0, tv=0.0)
-        if self._disjoint is not None:
+        if self._disjoint is not None and np.isfinite(log_mass).all():
             multipliers, n_steps = self._disjoint.multipliers(log_mass), 0
+        elif self._alike is not None:
+            return self._of_blocks(log_mass, mass, balance)
         else:
             multipliers, n_steps = self._general(log_mass, start)
         log_z, tilted = _tilted(log_mass, self.features, multipliers)
@@ -155,6 +163,16 @@ class Projector:
         tv = 0.5 * float(np.abs(tilted - mass).sum())
         after = tilted @ self.features
         return Projection(multipliers, log_factors, tilted, after, balance, kl, tv, n_steps)
+
+    def _of_blocks(self, log_mass: Array, mass: Array, balance: Array) -> Projection:
+        assert self._alike is not None
+        log_factors, multipliers = self._alike.solve(log_mass)
+        tilted = np.exp(log_mass + log_factors)
+        kl = max(0.0, float(tilted @ np.where(tilted > 0, log_factors, 0.0)))
+        tv = 0.5 * float(np.abs(tilted - mass).sum())
+        return Projection(
+            multipliers, log_factors, tilted, tilted @ self.features, balance, kl, tv
+        )
 
     def _general(self, log_mass: Array, start: Array | None) -> tuple[Array, int]:
         keep, scale = self._keep, self._scale
@@ -221,8 +239,6 @@ class _Disjoint:
             else:
                 root = _log_add(tight, log_epsilon + log_z) - math.log(2)
                 lam.append(plus - root if plus > minus else root - minus)
-        if not all(map(math.isfinite, lam)):
-            raise ProjectionError
         return np.array(lam)
 
     def _log_z(self, sides: list[tuple[float, float]], log_rest: float) -> float:
@@ -246,6 +262,74 @@ class _Disjoint:
         if log_total(0.0) >= 0:
             return 0.0
         return float(brentq(lambda z: log_total(z) - z, low, 0.0, xtol=1e-15, rtol=1e-15))
+
+
+@dataclass(frozen=True)
+class _AlikeBlocks:
+    """Constraints that are all pairs of some blocks of cells, for each of several events.
+
+    Attributes
+    ----------
+    block : array of shape (n_cells,)
+        The block of each cell; that of the last number is the rest.
+    event : array of shape (n_blocks,)
+    first, second : array of shape (n_constraints,)
+        The blocks of each pair.
+    epsilon : array of shape (n_events,)
+    """
+
+    block: Codes
+    event: Codes
+    first: Codes
+    second: Codes
+    epsilon: Array
+
+    @classmethod
+    def of(cls, features: Array, epsilon: Array) -> _AlikeBlocks | None:
+        """None where the features are others."""
+        n_constraints = features.shape[1]
+        if not n_constraints or not np.isin(features, (-1.0, 0.0, 1.0)).all():
+            return None
+        # Cells of a block have equal features; sums of distinct integers tell them apart.
+        numbers = np.random.default_rng(0).integers(1, 2**53 // n_constraints, n_constraints)
+        touched = features.any(axis=1)
+        _, cells, block = np.unique(
+            features[touched] @ numbers, return_index=True, return_inverse=True
+        )
+        rows = features[touched][cells]
+        one_each = ((rows > 0).sum(axis=0) == 1) & ((rows < 0).sum(axis=0) == 1)
+        if not one_each.all() or not np.array_equal(rows[block], features[touched]):
+            return None
+        first, second = (rows < 0).argmax(axis=0), (rows > 0).argmax(axis=0)
+        event = _complete_graphs(len(rows), first, second)
+        if event is None:
+            return None
+        slack = np.full(event.max() + 1, -1.0)
+        slack[event[first]] = epsilon
+        if (slack[event[first]] != epsilon).any():
+            return None
+        blocks = np.full(len(features), len(rows), dtype=np.intp)
+        blocks[touched] = block
+        return cls(blocks, event, first, second, slack)
+
+    def solve(self, log_mass: Array) -> tuple[Array, Array]:
+        """log(w / q) of the cells, and the multipliers of the pairs."""
+        try:
+            log_factors, blocks = project_cells(log_mass, self.block, self.event, self.epsilon)
+        except NoRoomError:
+            raise ProjectionError from None
+        return log_factors, between_pairs(blocks.excess, self.event, self.first, self.second)
+
+
+def _complete_graphs(n_blocks: int, first: Codes, second: Codes) -> Codes | None:
+    """The event of each block, if every two blocks of an event are a pair, once; else None."""
+    edges = coo_array((np.ones(len(first)), (first, second)), shape=(n_blocks, n_blocks))
+    n_events, event = connected_components(edges, directed=False)
+    size = np.bincount(event, minlength=n_events)
+    distinct = len(np.unique(np.minimum(first, second) * n_blocks + np.maximum(first, second)))
+    if len(first) != distinct or distinct != int((size * (size - 1) // 2).sum()):
+        return None
+    return np.asarray(event, dtype=np.intp)
 
 
 def _log_tight(plus: float, minus: float, log_slack: float) -> float:
