@@ -12,7 +12,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
+from scipy.linalg import qr, svd
 from scipy.optimize import brentq, nnls
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -25,6 +25,7 @@ NO_FEATURE = 1e-12  # features no larger than this are rounding
 ROUNDING = 5e-10  # the same where rounding stops F from falling: multipliers in the hundreds
 _MAX_STEPS = 200
 _HALVINGS = 40
+_NEAR = 1e-3  # residual from where on the multipliers that are not zero are taken to be known
 _FIRST_RADIUS = 4.0  # the first step may change a log weight by at most this; doubled when it helps
 _LARGEST_LOG = 1e5  # beyond the logarithm of any mass
 _WIDE_SPAN = 30.0  # of log masses, from where on the solution is approached in stages
@@ -403,8 +404,15 @@ def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> t
     radius, stalled = _FIRST_RADIUS, False
     for n_steps in range(_MAX_STEPS):
         balance = mass @ features
-        if _residual(lam, balance, epsilon) <= (ROUNDING if stalled else TOLERANCE):
+        residual = _residual(lam, balance, epsilon)
+        if residual <= (ROUNDING if stalled else TOLERANCE):
             return lam, n_steps
+        if residual < _NEAR:
+            trial = lam + _correction(lam, mass, features, balance, epsilon)
+            log_z, tilted = _tilted(log_mass, features, trial)
+            if _residual(trial, tilted @ features, epsilon) < residual / 2:
+                lam, mass, value = trial, tilted, log_z + epsilon @ np.abs(trial)
+                continue
         if -value > largest_kl + 1e-6 * (1 + largest_kl):
             raise ProjectionError
         target, height = _model_minimum(lam, mass, features, balance, epsilon)
@@ -433,6 +441,25 @@ def _residual(multipliers: Array, balance: Array, epsilon: Array) -> float:
     tight = np.abs(balance - epsilon * np.sign(multipliers))
     outside = np.maximum(np.abs(balance) - epsilon, 0.0)
     return float(np.where(multipliers != 0, tight, outside).max())
+
+
+def _correction(
+    lam: Array, mass: Array, features: Array, balance: Array, epsilon: Array
+) -> Array:
+    """The change of the multipliers that are not zero which makes their constraints tight.
+
+    Solves ``H d = balance - eps sign(lam)`` for these, H = A'A as in `_model_minimum`, in the least
+    squares sense. Being a change, it has no rounding in proportion to lam.
+    """
+    active = lam != 0
+    spread = np.sqrt(mass)[:, None] * (features[:, active] - balance[active])
+    _, size, axes = svd(spread, full_matrices=False, check_finite=False)
+    axes = axes[size > 1e-12 * size.max(initial=0.0)]
+    size = size[size > 1e-12 * size.max(initial=0.0)]
+    wanted = balance[active] - epsilon[active] * np.sign(lam[active])
+    change = np.zeros(len(lam))
+    change[active] = axes.T @ ((axes @ wanted) / size**2)
+    return change
 
 
 def _model_minimum(
