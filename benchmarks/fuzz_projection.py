@@ -21,7 +21,6 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -189,12 +188,11 @@ def least_violation(problem: Problem) -> float:
     """min over w of max_k (|<w, g_k>| - epsilon_k) / |g_k|, at least 0: 0 if feasible."""
     features, epsilon = scaled(problem)
     n = len(features)
-    bounds = [(0, None)] * n + [(0, None)]
-    program = band_program(problem) if problem.kind == "pairs" else None
-    if program is None:
+    if problem.kind == "pairs":
+        rows, right = band_program(problem)
+    else:
         rows = np.hstack([np.vstack([features.T, -features.T]), -np.ones((2 * len(epsilon), 1))])
-        program = rows, np.concatenate([epsilon, epsilon]), 0
-    rows, right, n_more = program
+        right = np.concatenate([epsilon, epsilon])
     cost = np.zeros(rows.shape[1])
     cost[-1] = 1.0
     sums = np.zeros((1, rows.shape[1]))
@@ -213,7 +211,7 @@ def scaled(problem: Problem) -> tuple[Array, Array]:
     return features / scale, problem.epsilon / scale
 
 
-def band_program(problem: Problem) -> tuple[Array, Array, int]:
+def band_program(problem: Problem) -> tuple[Array, Array]:
     """t <= M_a <= t + epsilon for the groups of each event, in place of all pairs of them."""
     features, present = problem.features, np.flatnonzero(problem.present)
     blocks, inverse = np.unique(features, axis=0, return_inverse=True)
@@ -228,7 +226,7 @@ def band_program(problem: Problem) -> tuple[Array, Array, int]:
     ones = -np.ones((len(used), 1))
     rows = np.vstack([np.hstack([member, -level, ones]), np.hstack([-member, level, ones])])
     right = np.concatenate([np.full(len(used), problem.epsilon[0]), np.zeros(len(used))])
-    return rows, right, n_events
+    return rows, right
 
 
 def largest_mass(problem: Problem, cells: NDArray[np.bool_]) -> float:
@@ -262,9 +260,9 @@ def fault_of(problem: Problem, w: Projection) -> str:
         return "the divergence is another"
     # Where the constraints leave a cell no mass, multipliers are those of the other cells.
     reached = problem.present & (w.log_factors > -np.inf)
-    if (problem.present & ~reached).any():
-        if largest_mass(problem, problem.present & ~reached) > DECIDED:
-            return "a cell without mass that may have some"
+    left = problem.present & ~reached
+    if left.any() and largest_mass(problem, left) > DECIDED:
+        return "a cell without mass that may have some"
     if not np.isfinite(w.multipliers).all():
         return "multipliers are not finite"
     logits = problem.log_mass[reached] - problem.features[reached] @ w.multipliers
@@ -302,7 +300,7 @@ def judge(problem: Problem) -> tuple[str, str]:
 def measure(case: Case) -> Case:
     """How the problems of a batch ended, by kind, and the failures."""
     ends: Counter[str] = Counter()
-    failures, steps, empty = [], 0, 0
+    failures, empty = [], 0
     for index in range(case["first"], case["first"] + case["problems"]):
         problem = make_problem(case["seed"], index)
         empty += int(not problem.present.all())
@@ -323,8 +321,13 @@ def page(batches: pd.DataFrame, seed: int) -> str:
     for kind in [*KINDS, "all"]:
         mine = totals
         if kind != "all":
-            mine = Counter({key.partition(": ")[2]: n for key, n in ends.items()
-                            if key.partition(": ")[0] == kind})
+            mine = Counter(
+                {
+                    key.partition(": ")[2]: n
+                    for key, n in ends.items()
+                    if key.partition(": ")[0] == kind
+                }
+            )
             totals = totals + mine
         n = sum(mine.values())
         good = [mine[name] for name in (SOLVED, REFUSED, UNDECIDED)]

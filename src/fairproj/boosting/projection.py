@@ -17,7 +17,7 @@ from scipy.optimize import brentq, nnls
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from fairproj.boosting.parity import NoRoomError, between_pairs, project_cells
+from fairproj.boosting.parity import BlockProjection, NoRoomError, between_pairs, project_cells
 from fairproj.data.types import Array, Codes
 
 TOLERANCE = 1e-12  # on the optimality conditions, features scaled to at most 1
@@ -122,7 +122,7 @@ def tilt(log_mass: Array, log_factors: Array) -> Projection:
         mass=mass,
         balance=np.zeros(0),
         balance_q=np.zeros(0),
-        kl=max(0.0, float(mass @ np.where(mass > 0, normalised, 0.0))),
+        kl=_divergence(mass, normalised),
         tv=float(np.abs(mass - np.exp(log_mass)).sum() / 2),
     )
 
@@ -158,9 +158,7 @@ class Projector:
             multipliers, n_steps = self._general(log_mass, start)
         log_z, tilted = _tilted(log_mass, self.features, multipliers)
         log_factors = -(self.features @ multipliers) - log_z
-        # Lemma 4.1 gives KL = -log Z - sum eps |lam|. This sum is the same number without the
-        # cancellation of two large terms; an empty cell adds nothing.
-        kl = max(0.0, float(tilted @ log_factors))
+        kl = _divergence(tilted, log_factors)
         tv = 0.5 * float(np.abs(tilted - mass).sum())
         after = tilted @ self.features
         return Projection(multipliers, log_factors, tilted, after, balance, kl, tv, n_steps)
@@ -169,11 +167,9 @@ class Projector:
         assert self._alike is not None
         log_factors, multipliers = self._alike.solve(log_mass)
         tilted = np.exp(log_mass + log_factors)
-        kl = max(0.0, float(tilted @ np.where(tilted > 0, log_factors, 0.0)))
-        tv = 0.5 * float(np.abs(tilted - mass).sum())
-        return Projection(
-            multipliers, log_factors, tilted, tilted @ self.features, balance, kl, tv
-        )
+        kl, tv = _divergence(tilted, log_factors), 0.5 * float(np.abs(tilted - mass).sum())
+        after = tilted @ self.features
+        return Projection(multipliers, log_factors, tilted, after, balance, kl, tv)
 
     def _general(self, log_mass: Array, start: Array | None) -> tuple[Array, int]:
         keep, scale = self._keep, self._scale
@@ -183,6 +179,77 @@ class Projector:
             log_mass, (self.features / scale)[:, keep], (self.epsilon / scale)[keep], lam[keep]
         )
         return lam / scale, n_steps
+
+
+class BlockProjector:
+    """The projection for many groups whose masses must be alike; see `fairproj.boosting.parity`.
+
+    Each block b of an event has the balance ``2 (M_b - middle)``, where the middle is halfway
+    between the largest and the smallest M of the event: the largest balance of an event is the
+    largest difference between two blocks. With the multipliers, which are half of log(Q_b / Z) -
+    log M_b and add up to 0 in each event, Lemma 4.1 holds as it stands.
+
+    Parameters
+    ----------
+    block : array of shape (n_cells,)
+        The block of each cell; ``len(event)`` for a cell that is in none.
+    event : array of shape (n_blocks,)
+    epsilon : array of shape (n_blocks,)
+        The same for all blocks of an event.
+    """
+
+    def __init__(self, block: Codes, event: Codes, epsilon: Array) -> None:
+        self._block, self._event = block, event
+        self._epsilon = np.full(event.max(initial=-1) + 1, -1.0)
+        self._epsilon[event] = epsilon
+        if (self._epsilon[event] != epsilon).any():
+            raise ValueError(
+                "epsilon must be the same for all groups of a rate, where there are so many groups"
+            )
+
+    def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
+        mass = np.exp(log_mass)
+        balance = self._balance(mass)
+        if (np.abs(balance) <= self._epsilon[self._event]).all():
+            nothing = np.zeros(len(balance)), np.zeros(len(mass))
+            return Projection(*nothing, mass, balance, balance, kl=0.0, tv=0.0)
+        log_factors, blocks = _project_cells(log_mass, self._block, self._event, self._epsilon)
+        tilted = np.exp(log_mass + log_factors)
+        return Projection(
+            multipliers=blocks.excess / 2,
+            log_factors=log_factors,
+            mass=tilted,
+            balance=self._balance(tilted),
+            balance_q=balance,
+            kl=_divergence(tilted, log_factors),
+            tv=0.5 * float(np.abs(tilted - mass).sum()),
+        )
+
+    def _balance(self, mass: Array) -> Array:
+        masses = np.bincount(self._block, mass, len(self._event) + 1)[:-1].astype(float)
+        n_events = len(self._epsilon)
+        low, high = np.full(n_events, np.inf), np.full(n_events, -np.inf)
+        np.minimum.at(low, self._event, masses)
+        np.maximum.at(high, self._event, masses)
+        return np.asarray(2 * masses - (low + high)[self._event])
+
+
+def _project_cells(
+    log_mass: Array, block: Codes, event: Codes, epsilon: Array
+) -> tuple[Array, BlockProjection]:
+    try:
+        return project_cells(log_mass, block, event, epsilon)
+    except NoRoomError:
+        raise ProjectionError from None
+
+
+def _divergence(mass: Array, log_factors: Array) -> float:
+    """KL(w || q). A cell without mass adds nothing.
+
+    Lemma 4.1 gives -log Z - sum eps |lam|, which is the same number with the cancellation of two
+    large terms.
+    """
+    return max(0.0, float(mass @ np.where(mass > 0, log_factors, 0.0)))
 
 
 def _tilted(log_mass: Array, features: Array, multipliers: Array) -> tuple[float, Array]:
@@ -315,10 +382,7 @@ class _AlikeBlocks:
 
     def solve(self, log_mass: Array) -> tuple[Array, Array]:
         """log(w / q) of the cells, and the multipliers of the pairs."""
-        try:
-            log_factors, blocks = project_cells(log_mass, self.block, self.event, self.epsilon)
-        except NoRoomError:
-            raise ProjectionError from None
+        log_factors, blocks = _project_cells(log_mass, self.block, self.event, self.epsilon)
         return log_factors, between_pairs(blocks.excess, self.event, self.first, self.second)
 
 
@@ -443,9 +507,7 @@ def _residual(multipliers: Array, balance: Array, epsilon: Array) -> float:
     return float(np.where(multipliers != 0, tight, outside).max())
 
 
-def _correction(
-    lam: Array, mass: Array, features: Array, balance: Array, epsilon: Array
-) -> Array:
+def _correction(lam: Array, mass: Array, features: Array, balance: Array, epsilon: Array) -> Array:
     """The change of the multipliers that are not zero which makes their constraints tight.
 
     Solves ``H d = balance - eps sign(lam)`` for these, H = A'A as in `_model_minimum`, in the least
