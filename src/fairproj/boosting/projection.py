@@ -25,6 +25,7 @@ NO_FEATURE = 1e-12  # features no larger than this are rounding
 ROUNDING = 5e-10  # the same where rounding stops F from falling: multipliers in the hundreds
 _MAX_STEPS = 200
 _HALVINGS = 40
+_NEAR_ZERO = 1.0  # of multipliers, features scaled to at most 1
 _NEAR = 1e-3  # residual from where on the multipliers that are not zero are taken to be known
 _FIRST_RADIUS = 4.0  # the first step may change a log weight by at most this; doubled when it helps
 _LARGEST_LOG = 1e5  # beyond the logarithm of any mass
@@ -479,16 +480,17 @@ def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> t
                 continue
         if -value > largest_kl + 1e-6 * (1 + largest_kl):
             raise ProjectionError
-        target, height = _model_minimum(lam, mass, features, balance, epsilon)
-        direction = target - height * lam
-        reach = np.abs(features @ direction).max()
-        whole = reach <= radius * height
-        length = 1 / height if whole else radius / reach
+        near = np.abs(lam) <= _NEAR_ZERO
+        target, height = _model_minimum(lam, near, mass, features, balance, epsilon)
+        direction = target - height * np.where(near, lam, 0.0)
+        reach = max(np.abs(features @ direction).max() / radius, _crossing(lam, near, direction))
+        whole = reach <= height
+        length = 1 / height if whole else 1 / reach
         noise = 1e-15 * (1 + abs(value))
         for halving in range(_HALVINGS):
             trial = lam + direction * (length * 0.5**halving)
-            if whole and halving == 0:
-                trial = target / height  # the same but for rounding, with its zeros exact
+            if whole and halving == 0:  # the same but for rounding, with its zeros exact
+                trial = np.where(near, target / height, trial)
             log_z, mass = _tilted(log_mass, features, trial)
             fall = value - log_z - epsilon @ np.abs(trial)
             promised = balance @ (trial - lam) + epsilon @ (np.abs(lam) - np.abs(trial))
@@ -524,8 +526,19 @@ def _correction(lam: Array, mass: Array, features: Array, balance: Array, epsilo
     return change
 
 
+def _crossing(lam: Array, near: NDArray[np.bool_], direction: Array) -> float:
+    """1 / the length of a step after which a multiplier far from zero has come near it."""
+    towards = ~near & (direction * lam < 0)
+    return float(np.max(-direction[towards] / lam[towards], initial=0.0)) / 0.9
+
+
 def _model_minimum(
-    lam: Array, mass: Array, features: Array, balance: Array, epsilon: Array
+    lam: Array,
+    near: NDArray[np.bool_],
+    mass: Array,
+    features: Array,
+    balance: Array,
+    epsilon: Array,
 ) -> tuple[Array, float]:
     """Where the quadratic model plus the absolute values is least: at ``target / height``.
 
@@ -534,15 +547,21 @@ def _model_minimum(
     a least-distance problem, which non-negative least squares solves exactly (Lawson & Hanson
     1974, chapter 23). It copes with the linear dependence that all pairs of groups bring. Where H
     is too small to say how far to go, ``height`` is tiny or zero and ``target`` a good direction.
+
+    For multipliers that are not near zero, ``target / height`` is the change m - lam: their
+    absolute values are straight lines, which add ``eps sign(lam)`` to the slope. In hundreds, they
+    would otherwise leave nothing of the small change but rounding.
     """
-    spread = np.sqrt(mass)[:, None] * (features - balance)
-    goal = balance + spread.T @ (spread @ lam)
     n_cells, n_constraints = features.shape
-    system = np.empty((n_cells + 1, 2 * n_constraints))  # [A, -A; goal - eps, -goal - eps]
+    spread = np.sqrt(mass)[:, None] * (features - balance)
+    goal = balance + spread.T @ (spread @ np.where(near, lam, 0.0))
+    goal -= np.where(near, 0.0, epsilon * np.sign(lam))
+    slack = np.where(near, epsilon, 0.0)
+    system = np.empty((n_cells + 1, 2 * n_constraints))  # [A, -A; goal - slack, -goal - slack]
     system[:-1, :n_constraints] = spread
     system[:-1, n_constraints:] = -spread
-    system[-1, :n_constraints] = goal - epsilon
-    system[-1, n_constraints:] = -goal - epsilon
+    system[-1, :n_constraints] = goal - slack
+    system[-1, n_constraints:] = -goal - slack
     unit = np.zeros(n_cells + 1)
     unit[-1] = 1.0
     solution, _ = nnls(system, unit)
