@@ -459,6 +459,8 @@ def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> t
     log Z has gradient -<w, g> and Hessian Cov_w(g). A step goes to the minimum of that quadratic
     model plus the absolute values themselves, and is halved until F falls. A radius bounds the
     change of any log weight, because far from the solution log Z is linear and tells no distance.
+    Where the model would go farther, cells of little mass, which have no say in H, get a least mass
+    in it: so much that they stay within the radius, while the others keep their step.
     """
     lam = start
     log_z, mass = _tilted(log_mass, features, lam)
@@ -481,9 +483,15 @@ def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> t
         if -value > largest_kl + 1e-6 * (1 + largest_kl):
             raise ProjectionError
         near = np.abs(lam) <= _NEAR_ZERO
-        target, height = _model_minimum(lam, near, mass, features, balance, epsilon)
-        direction = target - height * np.where(near, lam, 0.0)
-        reach = max(np.abs(features @ direction).max() / radius, _crossing(lam, near, direction))
+        for least in (0.0, residual / radius):
+            target, height = _model_minimum(
+                lam, near, np.maximum(mass, least), features, balance, epsilon
+            )
+            direction = target - height * np.where(near, lam, 0.0)
+            change = np.abs(features @ direction).max()
+            if change <= radius * height:
+                break
+        reach = max(change / radius, _crossing(lam, near, direction))
         whole = reach <= height
         length = 1 / height if whole else 1 / reach
         noise = 1e-15 * (1 + abs(value))

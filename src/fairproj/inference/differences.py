@@ -26,7 +26,6 @@ with D. All rounding is upwards, so the bound holds however coarse the grid is.
 from __future__ import annotations
 
 import math
-from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,12 +44,12 @@ TIE = 1e-12
 
 
 class Pair(NamedTuple):
-    """Hits and rows of two groups; the hits may be arrays of outcomes."""
+    """Hits and rows of two groups; they may be arrays of outcomes or of pairs."""
 
     hits_a: Any
-    n_a: int
+    n_a: Any
     hits_b: Any
-    n_b: int
+    n_b: Any
 
 
 def difference_bound(pair: Pair, confidence: float) -> float:
@@ -59,7 +58,7 @@ def difference_bound(pair: Pair, confidence: float) -> float:
     Of a group without rows nothing is known but that its rate lies between 0 and 1.
     """
     if not pair.n_a or not pair.n_b:
-        return _one_rate_bound(pair, confidence)
+        return float(_one_rate_bound(pair, confidence))
     return _Test(pair, confidence, *FINE).bound()
 
 
@@ -70,19 +69,39 @@ def largest_difference_bound(hits: Array, rows: Array, confidence: float) -> flo
     pair which truly differs most is, so one level does for any number of groups.
     """
     pairs = _ordered(hits, rows)
-    unknown = [pair for pair in pairs if not pair.n_a or not pair.n_b]
-    bound = max((_one_rate_bound(pair, confidence) for pair in unknown), default=0.0)
+    known = (pairs.n_a > 0) & (pairs.n_b > 0)
+    unknown = _chosen(pairs, ~known)
+    bound = float(np.max(_one_rate_bound(unknown, confidence), initial=0.0))
     z = float(special.ndtri(confidence))
-    ranked = [(float(_rank(pair, z)), pair) for pair in _leading(pairs)]
-    for rank, pair in sorted(ranked, reverse=True):
-        if bound >= 1 or _far_below(bound, rank, pair, confidence):
-            continue
-        if _Test(pair, confidence, *COARSE).refutes(bound):
-            continue
-        test = _Test(pair, confidence, *FINE)
-        if not test.refutes(bound):
-            bound = test.bound()
+    leading = _leading(_chosen(pairs, known))
+    ranks = _rank(leading, z)
+    order = np.lexsort((*leading[::-1], ranks))[::-1]  # likely bounds first, the largest of all
+    leading, ranks = _chosen(leading, order), ranks[order]
+    start = 0
+    while bound < 1:
+        left = np.flatnonzero(
+            ~_far_below(bound, ranks[start:], _chosen(leading, slice(start, None)), confidence)
+        )
+        raised = next(
+            (
+                (start + at, higher)
+                for at in left.tolist()
+                if (higher := _higher(_pair(leading, start + at), confidence, bound)) is not None
+            ),
+            None,
+        )
+        if raised is None:
+            break
+        start, bound = raised[0] + 1, raised[1]
     return bound
+
+
+def _higher(pair: Pair, confidence: float, bound: float) -> float | None:
+    """The bound of a pair, if it is above the given one."""
+    if _Test(pair, confidence, *COARSE).refutes(bound):
+        return None
+    test = _Test(pair, confidence, *FINE)
+    return None if test.refutes(bound) else test.bound()
 
 
 def largest_difference_low(hits: Array, rows: Array, confidence: float) -> float:
@@ -94,10 +113,13 @@ def largest_difference_low(hits: Array, rows: Array, confidence: float) -> float
     """
     # p_a - p_b >= -(bound of p_b - p_a), so look for the pair with the least bound.
     z = float(special.ndtri(confidence))
-    pairs = [pair for pair in _ordered(hits, rows) if pair.n_a and pair.n_b]
-    ranked = sorted((float(_rank(pair, z)), pair) for pair in pairs)
-    tried = [pair for rank, pair in ranked[:TRIED] if rank < 0]  # else they bound nothing
-    return max([0.0, *(-difference_bound(pair, confidence) for pair in tried)])
+    pairs = _ordered(hits, rows)
+    pairs = _chosen(pairs, (pairs.n_a > 0) & (pairs.n_b > 0))
+    ranks = _rank(pairs, z)
+    tried = np.lexsort((*pairs[::-1], ranks))[:TRIED]
+    tried = tried[ranks[tried] < 0]  # else they bound nothing
+    bounds = [difference_bound(_pair(pairs, at), confidence) for at in tried.tolist()]
+    return max([0.0, *(-bound for bound in bounds)])
 
 
 def difference_range(low: Array, high: Array) -> tuple[float, float]:
@@ -106,11 +128,19 @@ def difference_range(low: Array, high: Array) -> tuple[float, float]:
     return max(0.0, largest_over_pairs(least)), largest_over_pairs(largest)
 
 
-def _ordered(hits: Array, rows: Array) -> list[Pair]:
-    return [
-        Pair(int(hits[a]), int(rows[a]), int(hits[b]), int(rows[b]))
-        for a, b in permutations(range(len(rows)), 2)
-    ]
+def _ordered(hits: Array, rows: Array) -> Pair:
+    """All ordered pairs of groups, as arrays."""
+    hits, rows = np.asarray(hits).astype(np.int64), np.asarray(rows).astype(np.int64)
+    a, b = np.nonzero(~np.eye(len(rows), dtype=bool))
+    return Pair(hits[a], rows[a], hits[b], rows[b])
+
+
+def _chosen(pairs: Pair, which: Any) -> Pair:
+    return Pair(*(side[which] for side in pairs))
+
+
+def _pair(pairs: Pair, at: int) -> Pair:
+    return Pair(*(int(side[at]) for side in pairs))
 
 
 def _turned(pair: Pair) -> Pair:
@@ -120,32 +150,34 @@ def _turned(pair: Pair) -> Pair:
     return Pair(pair.n_b - pair.hits_b, pair.n_b, pair.n_a - pair.hits_a, pair.n_a)
 
 
-def _leading(pairs: list[Pair]) -> list[Pair]:
+def _leading(pairs: Pair) -> Pair:
     """Of pairs that are alike but for the hits of a, the one with most: its R holds theirs."""
-    most: dict[tuple[int, int, int], int] = {}
-    for pair in map(_turned, pairs):
-        if pair.n_a:
-            alike = (pair.n_a, pair.hits_b, pair.n_b)
-            most[alike] = max(pair.hits_a, most.get(alike, 0))
-    return [Pair(hits_a, *alike) for alike, hits_a in most.items()]
+    swap = pairs.n_a > pairs.n_b
+    turned = Pair(pairs.n_b - pairs.hits_b, pairs.n_b, pairs.n_a - pairs.hits_a, pairs.n_a)
+    pairs = Pair(*(np.where(swap, new, old) for new, old in zip(turned, pairs, strict=True)))
+    order = np.lexsort((-pairs.hits_a, pairs.n_b, pairs.hits_b, pairs.n_a))
+    pairs = _chosen(pairs, order)
+    alike = np.stack([pairs.n_a, pairs.hits_b, pairs.n_b])
+    first = np.append(True, (alike[:, 1:] != alike[:, :-1]).any(axis=0))
+    return _chosen(pairs, first[: len(order)])
 
 
-def _far_below(bound: float, rank: float, pair: Pair, confidence: float) -> bool:
+def _far_below(bound: float, rank: Array, pair: Pair, confidence: float) -> NDArray[np.bool_]:
     """Whether p(bound) <= 1 - confidence for certain.
 
     T exceeds the difference of the rates seen, so R lies where that is at most ``rank``, of which
     Hoeffding bounds the chance: exp(-2 (bound - rank)^2 / (1 / n_a + 1 / n_b)).
     """
-    apart = max(bound - rank - TIE, 0.0)
-    chance = math.exp(-2 * apart**2 / (1 / pair.n_a + 1 / pair.n_b))
-    return chance <= (1 - GAMMA) * (1 - confidence)
+    apart = np.maximum(bound - rank - TIE, 0.0)
+    chance = np.exp(-2 * apart**2 / (1 / pair.n_a + 1 / pair.n_b))
+    return np.asarray(chance <= (1 - GAMMA) * (1 - confidence))
 
 
-def _one_rate_bound(pair: Pair, confidence: float) -> float:
+def _one_rate_bound(pair: Pair, confidence: float) -> Array:
     """The same where a group has no rows: its rate is as bad as can be."""
-    high = float(upper_limit(pair.hits_a, pair.n_a, confidence))
-    low = 1 - float(upper_limit(pair.n_b - pair.hits_b, pair.n_b, confidence))
-    return high - low
+    high = upper_limit(pair.hits_a, pair.n_a, confidence)
+    low = 1 - upper_limit(pair.n_b - pair.hits_b, pair.n_b, confidence)
+    return np.asarray(high - low)
 
 
 class _Test:
