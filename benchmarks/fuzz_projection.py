@@ -29,7 +29,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from fairproj.boosting.projection import Projection, ProjectionError, project
+from fairproj.boosting.dual import ProjectionError
+from fairproj.boosting.projection import Projection, project
 from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
 from kept import Case, run_cases

@@ -12,39 +12,16 @@ from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr, svd
-from scipy.optimize import brentq, nnls
+from scipy.optimize import brentq
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from fairproj.boosting.dual import ProjectionError, independent, solve_dual, tilted_mass
 from fairproj.boosting.parity import BlockProjection, NoRoomError, between_pairs, project_cells
 from fairproj.data.types import Array, Codes
 
-TOLERANCE = 1e-12  # on the optimality conditions, features scaled to at most 1
 NO_FEATURE = 1e-12  # features no larger than this are rounding
-ROUNDING = 5e-10  # the same where rounding stops F from falling: multipliers in the hundreds
-_MAX_STEPS = 200
-_HALVINGS = 40
-_NEAR_ZERO = 1.0  # of multipliers, features scaled to at most 1
-_NEAR = 1e-3  # residual from where on the multipliers that are not zero are taken to be known
-_FIRST_RADIUS = 4.0  # the first step may change a log weight by at most this; doubled when it helps
 _LARGEST_LOG = 1e5  # beyond the logarithm of any mass
-_WIDE_SPAN = 30.0  # of log masses, from where on the solution is approached in stages
-
-
-class ProjectionError(ValueError):
-    """No distribution satisfies the constraints."""
-
-    def __init__(
-        self,
-        message: str = "no distribution on these groups and labels satisfies every constraint; "
-        "raise epsilon or drop a constraint",
-    ) -> None:
-        super().__init__(message)
-
-
-class _NotConvergedError(ProjectionError):
-    """The solver gave up; this says nothing about the constraints."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +33,8 @@ class Projection:
     multipliers : array of shape (n_constraints,)
         The dual solution lam of Lemma 4.1; zero where a constraint is slack.
     log_factors : array of shape (n_cells,)
-        log(w_i / q_i), the same for every row of a cell.
+        log(w_i / q_i), the same for every row of a cell; ``-inf`` for a cell that no distribution
+        within the constraints gives any mass. Multipliers are then those of the other cells.
     mass : array of shape (n_cells,)
         The cells' masses under w.
     balance, balance_q : array of shape (n_constraints,)
@@ -142,7 +120,7 @@ class Projector:
         self.features[:, np.abs(self.features).max(axis=0, initial=0.0) <= NO_FEATURE] = 0.0
         self._scale = np.abs(self.features).max(axis=0, initial=0.0)
         self._scale[self._scale == 0] = 1.0
-        self._keep = _independent(self.features / self._scale, self.epsilon)
+        self._keep = independent(self.features / self._scale, self.epsilon)
         self._keep &= self.epsilon < self._scale  # |<w, g>| <= max |g|: a wider slack asks nothing
 
     def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
@@ -151,35 +129,48 @@ class Projector:
         if (np.abs(balance) <= self.epsilon).all():
             nothing = np.zeros(len(balance)), np.zeros(len(mass))
             return Projection(*nothing, mass, balance, balance, kl=0.0, tv=0.0)
-        if self._disjoint is not None and np.isfinite(log_mass).all():
-            multipliers, n_steps = self._disjoint.multipliers(log_mass), 0
-        elif self._alike is not None:
-            return self._of_blocks(log_mass, mass, balance)
-        else:
-            multipliers, n_steps = self._general(log_mass, start)
-        log_z, tilted = _tilted(log_mass, self.features, multipliers)
-        log_factors = -(self.features @ multipliers) - log_z
-        kl = _divergence(tilted, log_factors)
-        tv = 0.5 * float(np.abs(tilted - mass).sum())
-        after = tilted @ self.features
-        return Projection(multipliers, log_factors, tilted, after, balance, kl, tv, n_steps)
+        present = np.isfinite(log_mass)
+        if self._disjoint is not None and present.all():
+            multipliers = self._disjoint.multipliers(log_mass)
+            return self._with_multipliers(log_mass, multipliers, present)
+        if self._alike is not None:
+            log_factors, multipliers = self._alike.solve(log_mass)
+            tilted = np.exp(log_mass + log_factors)
+            return self._result(log_mass, multipliers, log_factors, tilted, 0)
+        return self._general(log_mass, start)
 
-    def _of_blocks(self, log_mass: Array, mass: Array, balance: Array) -> Projection:
-        assert self._alike is not None
-        log_factors, multipliers = self._alike.solve(log_mass)
-        tilted = np.exp(log_mass + log_factors)
-        kl, tv = _divergence(tilted, log_factors), 0.5 * float(np.abs(tilted - mass).sum())
-        after = tilted @ self.features
-        return Projection(multipliers, log_factors, tilted, after, balance, kl, tv)
-
-    def _general(self, log_mass: Array, start: Array | None) -> tuple[Array, int]:
+    def _general(self, log_mass: Array, start: Array | None) -> Projection:
         keep, scale = self._keep, self._scale
         lam = np.zeros(len(scale)) if start is None else start * scale
         lam[~keep] = 0.0
-        lam[keep], n_steps = _solve(
+        lam[keep], reached, n_steps = solve_dual(
             log_mass, (self.features / scale)[:, keep], (self.epsilon / scale)[keep], lam[keep]
         )
-        return lam / scale, n_steps
+        return self._with_multipliers(log_mass, lam / scale, reached, n_steps)
+
+    def _with_multipliers(
+        self, log_mass: Array, multipliers: Array, reached: NDArray[np.bool_], n_steps: int = 0
+    ) -> Projection:
+        within = np.where(reached, log_mass, -np.inf)
+        log_z, tilted = tilted_mass(within, self.features, multipliers)
+        log_factors = -(self.features @ multipliers) - log_z
+        log_factors[np.isfinite(log_mass) & ~reached] = -np.inf
+        return self._result(log_mass, multipliers, log_factors, tilted, n_steps)
+
+    def _result(
+        self, log_mass: Array, multipliers: Array, log_factors: Array, tilted: Array, n_steps: int
+    ) -> Projection:
+        mass = np.exp(log_mass)
+        return Projection(
+            multipliers=multipliers,
+            log_factors=log_factors,
+            mass=tilted,
+            balance=tilted @ self.features,
+            balance_q=mass @ self.features,
+            kl=_divergence(tilted, log_factors),
+            tv=0.5 * float(np.abs(tilted - mass).sum()),
+            n_steps=n_steps,
+        )
 
 
 class BlockProjector:
@@ -251,15 +242,6 @@ def _divergence(mass: Array, log_factors: Array) -> float:
     large terms.
     """
     return max(0.0, float(mass @ np.where(mass > 0, log_factors, 0.0)))
-
-
-def _tilted(log_mass: Array, features: Array, multipliers: Array) -> tuple[float, Array]:
-    """log Z(lam) and the masses of the tilted cells, w_c = Q_c exp(-(G lam)_c) / Z(lam)."""
-    logits = log_mass - features @ multipliers
-    top = logits.max()
-    weights = np.exp(logits - top)
-    total = weights.sum()
-    return float(top + math.log(total)), weights / total
 
 
 @dataclass(frozen=True)
@@ -412,166 +394,3 @@ def _log_add(a: float, b: float) -> float:
 
 def _log_sum(values: list[float]) -> float:
     return reduce(_log_add, values, -math.inf)
-
-
-def _independent(features: Array, epsilon: Array) -> NDArray[np.bool_]:
-    """Which constraints to solve for: an equality (no slack) that follows from others is left out.
-
-    Its multiplier would be arbitrary, and could grow without bound.
-    """
-    keep = np.ones(len(epsilon), dtype=bool)
-    equalities = np.flatnonzero(epsilon == 0)
-    if len(equalities) > 1:
-        _, r, order = qr(features[:, equalities], mode="economic", pivoting=True)
-        rank = int((np.abs(np.diag(r)) > 1e-10 * abs(r[0, 0])).sum())
-        keep[equalities[order[rank:]]] = False
-    return keep
-
-
-def _solve(log_mass: Array, features: Array, epsilon: Array, start: Array) -> tuple[Array, int]:
-    """The dual solution, by way of softened masses where some cells are next to empty.
-
-    Masses Q^s with a small s are within reach of one another, and multipliers grow about like s:
-    each solution starts the next.
-    """
-    log_mass = log_mass - log_mass.max()
-    span = -log_mass[np.isfinite(log_mass)].min()
-    for stride in (math.inf if start.any() else 2.0, 2.0, 1.2, 1.03):
-        stages = math.ceil(math.log(max(1.0, span / _WIDE_SPAN), stride))
-        lam, n_steps = start if stages == 0 else np.zeros(len(start)), 0
-        try:
-            for power in range(stages, 0, -1):
-                lam, more = _newton(log_mass / stride**power, features, epsilon, lam)
-                lam, n_steps = stride * lam, n_steps + more
-            lam, more = _newton(log_mass, features, epsilon, lam)
-            return lam, n_steps + more
-        except _NotConvergedError:
-            continue
-    raise _NotConvergedError(
-        f"the projection did not converge on masses between exp({-span:.0f}) and 1; "
-        "raise epsilon or merge groups"
-    )
-
-
-def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> tuple[Array, int]:
-    """Minimise F(lam) = log Z(lam) + sum_k eps_k |lam_k| by a proximal Newton method.
-
-    log Z has gradient -<w, g> and Hessian Cov_w(g). A step goes to the minimum of that quadratic
-    model plus the absolute values themselves, and is halved until F falls. A radius bounds the
-    change of any log weight, because far from the solution log Z is linear and tells no distance.
-    Where the model would go farther, cells of little mass, which have no say in H, get a least mass
-    in it: so much that they stay within the radius, while the others keep their step.
-    """
-    lam = start
-    log_z, mass = _tilted(log_mass, features, lam)
-    value = log_z + epsilon @ np.abs(lam)
-    # -F never exceeds KL(p || q) for a feasible p, and no p has a larger KL than this (the masses
-    # need not sum to one here).
-    largest_kl = np.logaddexp.reduce(log_mass) - log_mass[np.isfinite(log_mass)].min()
-    radius, stalled = _FIRST_RADIUS, False
-    for n_steps in range(_MAX_STEPS):
-        balance = mass @ features
-        residual = _residual(lam, balance, epsilon)
-        if residual <= (ROUNDING if stalled else TOLERANCE):
-            return lam, n_steps
-        if residual < _NEAR:
-            trial = lam + _correction(lam, mass, features, balance, epsilon)
-            log_z, tilted = _tilted(log_mass, features, trial)
-            if _residual(trial, tilted @ features, epsilon) < residual / 2:
-                lam, mass, value = trial, tilted, log_z + epsilon @ np.abs(trial)
-                continue
-        if -value > largest_kl + 1e-6 * (1 + largest_kl):
-            raise ProjectionError
-        near = np.abs(lam) <= _NEAR_ZERO
-        for least in (0.0, residual / radius):
-            target, height = _model_minimum(
-                lam, near, np.maximum(mass, least), features, balance, epsilon
-            )
-            direction = target - height * np.where(near, lam, 0.0)
-            change = np.abs(features @ direction).max()
-            if change <= radius * height:
-                break
-        reach = max(change / radius, _crossing(lam, near, direction))
-        whole = reach <= height
-        length = 1 / height if whole else 1 / reach
-        noise = 1e-15 * (1 + abs(value))
-        for halving in range(_HALVINGS):
-            trial = lam + direction * (length * 0.5**halving)
-            if whole and halving == 0:  # the same but for rounding, with its zeros exact
-                trial = np.where(near, target / height, trial)
-            log_z, mass = _tilted(log_mass, features, trial)
-            fall = value - log_z - epsilon @ np.abs(trial)
-            promised = balance @ (trial - lam) + epsilon @ (np.abs(lam) - np.abs(trial))
-            if fall >= 1e-4 * promised - noise:
-                break
-        stalled = bool(fall <= noise)
-        lam, value = trial, value - fall
-        radius = 2 * radius if not whole and halving == 0 else _FIRST_RADIUS
-    raise _NotConvergedError
-
-
-def _residual(multipliers: Array, balance: Array, epsilon: Array) -> float:
-    """How far optimality is from holding: <w, g_k> = eps_k sign(lam_k), or inside if lam_k = 0."""
-    tight = np.abs(balance - epsilon * np.sign(multipliers))
-    outside = np.maximum(np.abs(balance) - epsilon, 0.0)
-    return float(np.where(multipliers != 0, tight, outside).max())
-
-
-def _correction(lam: Array, mass: Array, features: Array, balance: Array, epsilon: Array) -> Array:
-    """The change of the multipliers that are not zero which makes their constraints tight.
-
-    Solves ``H d = balance - eps sign(lam)`` for these, H = A'A as in `_model_minimum`, in the least
-    squares sense. Being a change, it has no rounding in proportion to lam.
-    """
-    active = lam != 0
-    spread = np.sqrt(mass)[:, None] * (features[:, active] - balance[active])
-    _, size, axes = svd(spread, full_matrices=False, check_finite=False)
-    axes = axes[size > 1e-12 * size.max(initial=0.0)]
-    size = size[size > 1e-12 * size.max(initial=0.0)]
-    wanted = balance[active] - epsilon[active] * np.sign(lam[active])
-    change = np.zeros(len(lam))
-    change[active] = axes.T @ ((axes @ wanted) / size**2)
-    return change
-
-
-def _crossing(lam: Array, near: NDArray[np.bool_], direction: Array) -> float:
-    """1 / the length of a step after which a multiplier far from zero has come near it."""
-    towards = ~near & (direction * lam < 0)
-    return float(np.max(-direction[towards] / lam[towards], initial=0.0)) / 0.9
-
-
-def _model_minimum(
-    lam: Array,
-    near: NDArray[np.bool_],
-    mass: Array,
-    features: Array,
-    balance: Array,
-    epsilon: Array,
-) -> tuple[Array, float]:
-    """Where the quadratic model plus the absolute values is least: at ``target / height``.
-
-    min over m of  -balance (m - lam) + 1/2 (m - lam) H (m - lam) + sum_k eps_k |m_k|,  H = A'A,
-    A = sqrt(w) (G - <w, G>), has the dual  min |x|^2  s.t.  |balance + H lam - A'x| <= eps:
-    a least-distance problem, which non-negative least squares solves exactly (Lawson & Hanson
-    1974, chapter 23). It copes with the linear dependence that all pairs of groups bring. Where H
-    is too small to say how far to go, ``height`` is tiny or zero and ``target`` a good direction.
-
-    For multipliers that are not near zero, ``target / height`` is the change m - lam: their
-    absolute values are straight lines, which add ``eps sign(lam)`` to the slope. In hundreds, they
-    would otherwise leave nothing of the small change but rounding.
-    """
-    n_cells, n_constraints = features.shape
-    spread = np.sqrt(mass)[:, None] * (features - balance)
-    goal = balance + spread.T @ (spread @ np.where(near, lam, 0.0))
-    goal -= np.where(near, 0.0, epsilon * np.sign(lam))
-    slack = np.where(near, epsilon, 0.0)
-    system = np.empty((n_cells + 1, 2 * n_constraints))  # [A, -A; goal - slack, -goal - slack]
-    system[:-1, :n_constraints] = spread
-    system[:-1, n_constraints:] = -spread
-    system[-1, :n_constraints] = goal - slack
-    system[-1, n_constraints:] = -goal - slack
-    unit = np.zeros(n_cells + 1)
-    unit[-1] = 1.0
-    solution, _ = nnls(system, unit)
-    target = solution[:n_constraints] - solution[n_constraints:]
-    return target, max(0.0, 1.0 - float(system[-1] @ solution))
