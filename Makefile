@@ -49,13 +49,15 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 	$(BIN)/python benchmarks/reasons.py
 	$(BIN)/python benchmarks/commands.py
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/groups.py --fresh
 
 bench-start: $(VENV)/.dev  ## how long the command line takes to start
 	$(BIN)/python benchmarks/startup.py
 
-bench-safety: $(VENV)/.dev  ## mutated model and data files, runs killed at random: twenty minutes
+bench-safety: $(VENV)/.dev  ## mutated model and data files, random projections, runs killed at random: forty minutes
 	$(BIN)/python benchmarks/fuzz.py --seed 3
 	$(BIN)/python benchmarks/fuzz_csv.py
+	$(BIN)/python benchmarks/fuzz_projection.py --fresh
 	$(BIN)/python benchmarks/kill.py
 
 bench-scale: $(VENV)/.dev  ## rows, memory and workers, and workers that are killed: half an hour

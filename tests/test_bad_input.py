@@ -174,11 +174,11 @@ TABLE = {
     "a number as groups": (
         lambda: fit(
             FairProjClassifier("demographic_parity"),
-            X=np.zeros((500, 1)),
-            y=np.tile([0, 1], 250),
-            groups=np.arange(500.0),
+            X=np.zeros((1500, 1)),
+            y=np.tile([0, 1], 750),
+            groups=np.arange(1500.0),
         ),
-        "sensitive_features has 500 groups, the most is 200; .* cut it into a few ranges",
+        "sensitive_features has 1500 groups, the most is 1000; .* cut it into a few ranges",
     ),
     "epsilon in place of constraints": (
         lambda: fit(FairProjClassifier(0.1)),

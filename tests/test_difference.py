@@ -162,7 +162,7 @@ def test_the_largest_is_that_of_all_pairs(groups, confidence):
 def test_groups_that_are_alike_are_compared_once():
     rows, hits = np.full(60, 2000), np.full(60, 1000)
     one = difference_bound(Pair(1000, 2000, 1000, 2000), 0.975)
-    assert len(_leading(_ordered(hits, rows))) == 1
+    assert len(_leading(_ordered(hits, rows)).n_a) == 1
     assert largest_difference_bound(hits, rows, 0.975) == one
     hits = hits + np.arange(60)
     one = difference_bound(Pair(1059, 2000, 1000, 2000), 0.975)

@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 import oracles
 from fairproj import project
-from fairproj.boosting.projection import ProjectionError, Projector, _solve
+from fairproj.boosting.dual import ProjectionError, solve_dual
+from fairproj.boosting.projection import Projector
 
 EVENTS = {"all": [(0, 1)], "positive": [(1,)], "odds": [(1,), (0,)]}
 
@@ -140,8 +141,8 @@ def test_closed_form_newton_the_papers_solvers_and_a_conic_solver_agree(problem)
     mass, features, epsilon = problem
     mine = project(np.log(mass), features, epsilon)
     if (np.abs(mass @ features) > epsilon).any() and epsilon.all():
-        newton, _ = _solve(np.log(mass), features, epsilon, np.zeros(len(epsilon)))
-        tilted = mass * np.exp(-features @ newton)
+        newton = solve_dual(np.log(mass), features, epsilon, np.zeros(len(epsilon)))
+        tilted = mass * np.exp(-features @ newton.multipliers)
         np.testing.assert_allclose(tilted / tilted.sum(), mine.mass, atol=1e-9)
     split, _ = oracles.project_by_splitting(mass, features, epsilon)
     np.testing.assert_allclose(split, mine.mass, atol=2e-4)

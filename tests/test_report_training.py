@@ -145,6 +145,14 @@ def test_opposite_labels_are_named(model, flipped, multipliers, expected):
     assert f"learned from the opposite label for {expected}." in sentence
 
 
+def test_very_many_opposite_labels_are_counted(model):
+    like = with_multipliers(model, 60, (1.0, 0.0) * 60)
+    like.group_values_ = [f"group {number}" for number in range(60)]
+    sentence = opposite_labels(like)
+    assert "for 60 of the combinations of group and label." in sentence
+    assert "group 0" not in sentence
+
+
 def test_opposite_labels_are_in_the_caveats():
     model = FairBoostClassifier(
         "demographic_parity", 0.0, n_estimators=60, class_weight="balanced", random_state=0

@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,12 +21,13 @@ from numpy.typing import NDArray
 
 from fairproj.data.cells import CellCounts, Cells
 from fairproj.data.checks import check_slack, counted, listing
-from fairproj.data.types import Array
+from fairproj.data.types import Array, Codes
 
 __all__ = [
     "RATES",
     "STATISTICS",
     "AllOf",
+    "Blocks",
     "Constraint",
     "FunctionConstraint",
     "Rate",
@@ -53,6 +53,7 @@ Outcome = Literal["positive", "negative", "correct"]
 _LABELS = {"all": [0, 1], "positive": [1], "negative": [0]}  # columns of CellCounts
 _EVENTS, _OUTCOMES = (*_LABELS, "selected"), ("positive", "negative", "correct")
 _OTHER_COLUMNS = ("count", "rows")  # of tables that have a column for each rate
+MOST_PAIRED = 200  # groups of which all pairs, 19,900 of them, can be features
 
 
 @dataclass(frozen=True)
@@ -356,6 +357,25 @@ def find_statistic(name: Any, what: str = "statistic") -> Statistic:
     raise ValueError(f"{what}={name!r} is unknown; use one of {listing(names, 20)}")
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """Cells whose masses must be alike, for many groups: what the features of all pairs say.
+
+    Attributes
+    ----------
+    block : array of shape (n_cells,)
+        The block of each cell; ``len(event)`` for a cell that is in none.
+    event : array of shape (n_blocks,)
+        The event of each block, 0, 1, ... Masses of blocks of one event are compared.
+    names : list of str
+        What to call each block.
+    """
+
+    block: Codes
+    event: Codes
+    names: list[str]
+
+
 class Constraint(ABC):
     """Base of all constraints; subclass it for an own one (see the guide "Add a constraint")."""
 
@@ -367,10 +387,18 @@ class Constraint(ABC):
     def names(self, cells: Cells) -> list[str]:
         """What to call each column of `features`."""
 
-    def needed(self, cells: Cells) -> NDArray[np.bool_]:
-        """Cells that must not be empty; by default all that a feature touches."""
+    def touched(self, cells: Cells) -> NDArray[np.bool_]:
+        """Cells that have a feature other than 0."""
         touched: NDArray[np.bool_] = (self.features(cells) != 0).any(axis=1)
         return touched
+
+    def needed(self, cells: Cells) -> NDArray[np.bool_]:
+        """Cells that must not be empty; by default all that a feature touches."""
+        return self.touched(cells)
+
+    def blocks(self, cells: Cells) -> Blocks | None:
+        """The same as `features`, where these are all pairs of disjoint sets of cells."""
+        return None
 
     def requirements(self) -> tuple[Requirement, ...]:
         """The rates of predictions that must be alike, for `FairBoostClassifier`."""
@@ -426,19 +454,37 @@ class RateParity(_OneRate):
     kind = "difference"
 
     def features(self, cells: Cells) -> Array:
-        member = cells.group[:, None] == np.arange(len(cells.group_values))
-        member = member & self.rate.inside(cells)[:, None]
-        pairs = list(_pairs(cells))
-        if not pairs:
-            return np.zeros((len(cells), 0))
-        return np.column_stack([member[:, b] * 1.0 - member[:, a] for a, b in pairs])
+        n_groups = len(cells.group_values)
+        if n_groups > MOST_PAIRED:
+            raise ValueError(
+                f"sensitive_features has {n_groups} groups; every pair of them would be a "
+                f"constraint, for which the most is {MOST_PAIRED}. Constraints that do not overlap "
+                "take more, such as 'equalized_odds'; else merge groups, or use FairBoostClassifier"
+            )
+        member = cells.group[:, None] == np.arange(n_groups)
+        member = 1.0 * (member & self.rate.inside(cells)[:, None])
+        first, second = _pairs(cells)
+        return np.asarray(member[:, second] - member[:, first])
 
     def names(self, cells: Cells) -> list[str]:
+        groups, where = cells.group_names, self._where(cells)
+        first, second = (side.tolist() for side in _pairs(cells))
+        return [f"{groups[b]} - {groups[a]}{where}" for a, b in zip(first, second, strict=True)]
+
+    def _where(self, cells: Cells) -> str:
         event = self.rate.event
         label = cells.classes[cells.positive_class ^ (event == "negative")]
-        where = "" if event == "all" else f" | {label!s}"
-        groups = cells.group_names
-        return [f"{groups[b]} - {groups[a]}{where}" for a, b in _pairs(cells)]
+        return "" if event == "all" else f" | {label!s}"
+
+    def touched(self, cells: Cells) -> NDArray[np.bool_]:
+        return np.asarray(self.rate.inside(cells) & (len(cells.group_values) > 1))
+
+    def blocks(self, cells: Cells) -> Blocks | None:
+        """A block for each group: its cells within the event."""
+        n_groups, where = len(cells.group_values), self._where(cells)
+        block = np.where(self.rate.inside(cells), cells.group, n_groups).astype(np.intp)
+        names = [f"2 ({name} - middle){where}" for name in cells.group_names]
+        return Blocks(block, np.zeros(n_groups, dtype=np.intp), names)
 
 
 @dataclass(frozen=True)
@@ -469,8 +515,10 @@ class RateRatio(_OneRate):
         )
 
 
-def _pairs(cells: Cells) -> combinations[tuple[int, int]]:
-    return combinations(range(len(cells.group_values)), 2)
+def _pairs(cells: Cells) -> tuple[Codes, Codes]:
+    """The first and the second group of every pair."""
+    first, second = np.triu_indices(len(cells.group_values), 1)
+    return first, second
 
 
 @dataclass(frozen=True)
@@ -503,6 +551,25 @@ class AllOf(Constraint):
     def needed(self, cells: Cells) -> NDArray[np.bool_]:
         needed: NDArray[np.bool_] = np.stack([part.needed(cells) for part in self.parts])
         return np.asarray(needed.any(axis=0))
+
+    def touched(self, cells: Cells) -> NDArray[np.bool_]:
+        return np.asarray(np.stack([part.touched(cells) for part in self.parts]).any(axis=0))
+
+    def blocks(self, cells: Cells) -> Blocks | None:
+        """Those of all parts, if no cell is in two of them."""
+        all_blocks = [part.blocks(cells) for part in self.parts]
+        parts = [each for each in all_blocks if each is not None]
+        inside = [each.block < len(each.event) for each in parts]
+        if len(parts) < len(all_blocks) or np.sum(inside, axis=0).max(initial=0) > 1:
+            return None
+        block = np.full(len(cells), sum(len(each.event) for each in parts), dtype=np.intp)
+        n_blocks, events, n_events = 0, [], 0
+        for each, mine in zip(parts, inside, strict=True):
+            block[mine] = each.block[mine] + n_blocks
+            events.append(each.event + n_events)
+            n_blocks, n_events = n_blocks + len(each.event), int(events[-1].max(initial=-1)) + 1
+        names = [name for each in parts for name in each.names]
+        return Blocks(block, np.concatenate(events), names)
 
     def requirements(self) -> tuple[Requirement, ...]:
         return tuple(dict.fromkeys(each for part in self.parts for each in part.requirements()))

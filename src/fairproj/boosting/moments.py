@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fairproj.constraints import Constraint, find_constraint, statistic_names
+from fairproj.constraints import Blocks, Constraint, find_constraint, statistic_names
 from fairproj.data.cells import Cells
 from fairproj.data.checks import counted, listing
 from fairproj.data.types import Array, Codes
 from fairproj.data.user_warning import warn_user
 
 FEW_ROWS = 10  # a needed cell with fewer rows draws a warning
+MOST_BY_PAIR = 50  # groups; the masses of more are recorded by group
 
 
 @dataclass(frozen=True)
 class Moments:
     """Which cell a row is in, and the cells' features g.
 
-    Cells without rows are left out, so that every mass is positive.
+    Cells without rows are left out, so that every mass is positive. With more than `MOST_BY_PAIR`
+    groups whose masses must be alike, ``blocks`` says so, and there are no features.
     """
 
     index: Codes
     features: Array
     names: list[str]
+    blocks: Blocks | None = None
 
 
 def make_moments(constraints: Any, cells: Cells) -> Moments:
@@ -36,8 +39,16 @@ def make_moments(constraints: Any, cells: Cells) -> Moments:
     if isinstance(constraint, Constraint):
         check_cells(constraint, cells)
         _warn_of_small_cells(constraint, cells)
+        blocks = find_blocks(constraint, cells)
+        if blocks is not None:
+            return _without_empty(cells, np.zeros((len(cells), 0)), blocks.names, blocks)
         return _without_empty(cells, constraint.features(cells), constraint.names(cells))
     return _moments_of_array(constraint, len(cells.index))
+
+
+def find_blocks(constraint: Constraint, cells: Cells) -> Blocks | None:
+    """What takes the place of features, where groups are many and have alike masses."""
+    return constraint.blocks(cells) if len(cells.group_values) > MOST_BY_PAIR else None
 
 
 def constraint_rows(constraints: Any, rows: Codes) -> Any:
@@ -91,7 +102,7 @@ def _warn_of_small_cells(constraint: Constraint, cells: Cells) -> None:
     needed, counts = constraint.needed(cells), cells.counts
     few = np.flatnonzero(needed & (counts < FEW_ROWS)).tolist()
     small = [f"{cells.name(c)}: {counts[c]}" for c in few]
-    touched = (constraint.features(cells) != 0).any(axis=1) & ~needed
+    touched = constraint.touched(cells) & ~needed
     by_group = np.bincount(cells.group, counts * touched, len(cells.group_names))
     small += [
         f"group {cells.group_names[g]!r}: {by_group[g]:.0f}"
@@ -104,7 +115,11 @@ def _warn_of_small_cells(constraint: Constraint, cells: Cells) -> None:
         )
 
 
-def _without_empty(cells: Cells, features: Array, names: list[str]) -> Moments:
+def _without_empty(
+    cells: Cells, features: Array, names: list[str], blocks: Blocks | None = None
+) -> Moments:
     present = cells.counts > 0
     renumbered = (np.cumsum(present) - 1).astype(cells.index.dtype)
-    return Moments(renumbered[cells.index], features[present], names)
+    if blocks is not None:
+        blocks = replace(blocks, block=blocks.block[present])
+    return Moments(renumbered[cells.index], features[present], names, blocks)

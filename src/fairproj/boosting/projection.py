@@ -12,34 +12,16 @@ from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
-from scipy.optimize import brentq, nnls
+from scipy.optimize import brentq
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from fairproj.data.types import Array
+from fairproj.boosting.dual import ProjectionError, independent, solve_dual, tilted_mass
+from fairproj.boosting.parity import BlockProjection, NoRoomError, between_pairs, project_cells
+from fairproj.data.types import Array, Codes
 
-TOLERANCE = 1e-12  # on the optimality conditions, features scaled to at most 1
 NO_FEATURE = 1e-12  # features no larger than this are rounding
-ROUNDING = 5e-10  # the same where rounding stops F from falling: multipliers in the hundreds
-_MAX_STEPS = 200
-_HALVINGS = 40
-_FIRST_RADIUS = 4.0  # the first step may change a log weight by at most this; doubled when it helps
 _LARGEST_LOG = 1e5  # beyond the logarithm of any mass
-_WIDE_SPAN = 30.0  # of log masses, from where on the solution is approached in stages
-
-
-class ProjectionError(ValueError):
-    """No distribution satisfies the constraints."""
-
-    def __init__(
-        self,
-        message: str = "no distribution on these groups and labels satisfies every constraint; "
-        "raise epsilon or drop a constraint",
-    ) -> None:
-        super().__init__(message)
-
-
-class _NotConvergedError(ProjectionError):
-    """The solver gave up; this says nothing about the constraints."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +33,8 @@ class Projection:
     multipliers : array of shape (n_constraints,)
         The dual solution lam of Lemma 4.1; zero where a constraint is slack.
     log_factors : array of shape (n_cells,)
-        log(w_i / q_i), the same for every row of a cell.
+        log(w_i / q_i), the same for every row of a cell; ``-inf`` for a cell that no distribution
+        within the constraints gives any mass. Multipliers are then those of the other cells.
     mass : array of shape (n_cells,)
         The cells' masses under w.
     balance, balance_q : array of shape (n_constraints,)
@@ -118,7 +101,7 @@ def tilt(log_mass: Array, log_factors: Array) -> Projection:
         mass=mass,
         balance=np.zeros(0),
         balance_q=np.zeros(0),
-        kl=max(0.0, float(mass @ np.where(mass > 0, normalised, 0.0))),
+        kl=_divergence(mass, normalised),
         tv=float(np.abs(mass - np.exp(log_mass)).sum() / 2),
     )
 
@@ -130,11 +113,14 @@ class Projector:
         self.features = np.array(features, dtype=float)
         self.epsilon = np.asarray(epsilon, dtype=float)
         self._disjoint = _Disjoint.of(self.features, self.epsilon)
+        self._alike = _AlikeBlocks.of(self.features, self.epsilon)
+        if self._alike is not None:
+            return
         # Features of rounding noise are none: scaled to one they would be impossible constraints.
         self.features[:, np.abs(self.features).max(axis=0, initial=0.0) <= NO_FEATURE] = 0.0
         self._scale = np.abs(self.features).max(axis=0, initial=0.0)
         self._scale[self._scale == 0] = 1.0
-        self._keep = _independent(self.features / self._scale, self.epsilon)
+        self._keep = independent(self.features / self._scale, self.epsilon)
         self._keep &= self.epsilon < self._scale  # |<w, g>| <= max |g|: a wider slack asks nothing
 
     def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
@@ -143,36 +129,119 @@ class Projector:
         if (np.abs(balance) <= self.epsilon).all():
             nothing = np.zeros(len(balance)), np.zeros(len(mass))
             return Projection(*nothing, mass, balance, balance, kl=0.0, tv=0.0)
-        if self._disjoint is not None:
-            multipliers, n_steps = self._disjoint.multipliers(log_mass), 0
-        else:
-            multipliers, n_steps = self._general(log_mass, start)
-        log_z, tilted = _tilted(log_mass, self.features, multipliers)
-        log_factors = -(self.features @ multipliers) - log_z
-        # Lemma 4.1 gives KL = -log Z - sum eps |lam|. This sum is the same number without the
-        # cancellation of two large terms; an empty cell adds nothing.
-        kl = max(0.0, float(tilted @ log_factors))
-        tv = 0.5 * float(np.abs(tilted - mass).sum())
-        after = tilted @ self.features
-        return Projection(multipliers, log_factors, tilted, after, balance, kl, tv, n_steps)
+        present = np.isfinite(log_mass)
+        if self._disjoint is not None and present.all():
+            multipliers = self._disjoint.multipliers(log_mass)
+            return self._with_multipliers(log_mass, multipliers, present)
+        if self._alike is not None:
+            log_factors, multipliers = self._alike.solve(log_mass)
+            tilted = np.exp(log_mass + log_factors)
+            return self._result(log_mass, multipliers, log_factors, tilted, 0)
+        return self._general(log_mass, start)
 
-    def _general(self, log_mass: Array, start: Array | None) -> tuple[Array, int]:
+    def _general(self, log_mass: Array, start: Array | None) -> Projection:
         keep, scale = self._keep, self._scale
         lam = np.zeros(len(scale)) if start is None else start * scale
         lam[~keep] = 0.0
-        lam[keep], n_steps = _solve(
+        lam[keep], reached, n_steps = solve_dual(
             log_mass, (self.features / scale)[:, keep], (self.epsilon / scale)[keep], lam[keep]
         )
-        return lam / scale, n_steps
+        return self._with_multipliers(log_mass, lam / scale, reached, n_steps)
+
+    def _with_multipliers(
+        self, log_mass: Array, multipliers: Array, reached: NDArray[np.bool_], n_steps: int = 0
+    ) -> Projection:
+        within = np.where(reached, log_mass, -np.inf)
+        log_z, tilted = tilted_mass(within, self.features, multipliers)
+        log_factors = -(self.features @ multipliers) - log_z
+        log_factors[np.isfinite(log_mass) & ~reached] = -np.inf
+        return self._result(log_mass, multipliers, log_factors, tilted, n_steps)
+
+    def _result(
+        self, log_mass: Array, multipliers: Array, log_factors: Array, tilted: Array, n_steps: int
+    ) -> Projection:
+        mass = np.exp(log_mass)
+        return Projection(
+            multipliers=multipliers,
+            log_factors=log_factors,
+            mass=tilted,
+            balance=tilted @ self.features,
+            balance_q=mass @ self.features,
+            kl=_divergence(tilted, log_factors),
+            tv=0.5 * float(np.abs(tilted - mass).sum()),
+            n_steps=n_steps,
+        )
 
 
-def _tilted(log_mass: Array, features: Array, multipliers: Array) -> tuple[float, Array]:
-    """log Z(lam) and the masses of the tilted cells, w_c = Q_c exp(-(G lam)_c) / Z(lam)."""
-    logits = log_mass - features @ multipliers
-    top = logits.max()
-    weights = np.exp(logits - top)
-    total = weights.sum()
-    return float(top + math.log(total)), weights / total
+class BlockProjector:
+    """The projection for many groups whose masses must be alike; see `fairproj.boosting.parity`.
+
+    Each block b of an event has the balance ``2 (M_b - middle)``, where the middle is halfway
+    between the largest and the smallest M of the event: the largest balance of an event is the
+    largest difference between two blocks. With the multipliers, which are half of log(Q_b / Z) -
+    log M_b and add up to 0 in each event, Lemma 4.1 holds as it stands.
+
+    Parameters
+    ----------
+    block : array of shape (n_cells,)
+        The block of each cell; ``len(event)`` for a cell that is in none.
+    event : array of shape (n_blocks,)
+    epsilon : array of shape (n_blocks,)
+        The same for all blocks of an event.
+    """
+
+    def __init__(self, block: Codes, event: Codes, epsilon: Array) -> None:
+        self._block, self._event = block, event
+        self._epsilon = np.full(event.max(initial=-1) + 1, -1.0)
+        self._epsilon[event] = epsilon
+        if (self._epsilon[event] != epsilon).any():
+            raise ValueError(
+                "epsilon must be the same for all groups of a rate, where there are so many groups"
+            )
+
+    def __call__(self, log_mass: Array, start: Array | None = None) -> Projection:
+        mass = np.exp(log_mass)
+        balance = self._balance(mass)
+        if (np.abs(balance) <= self._epsilon[self._event]).all():
+            nothing = np.zeros(len(balance)), np.zeros(len(mass))
+            return Projection(*nothing, mass, balance, balance, kl=0.0, tv=0.0)
+        log_factors, blocks = _project_cells(log_mass, self._block, self._event, self._epsilon)
+        tilted = np.exp(log_mass + log_factors)
+        return Projection(
+            multipliers=blocks.excess / 2,
+            log_factors=log_factors,
+            mass=tilted,
+            balance=self._balance(tilted),
+            balance_q=balance,
+            kl=_divergence(tilted, log_factors),
+            tv=0.5 * float(np.abs(tilted - mass).sum()),
+        )
+
+    def _balance(self, mass: Array) -> Array:
+        masses = np.bincount(self._block, mass, len(self._event) + 1)[:-1].astype(float)
+        n_events = len(self._epsilon)
+        low, high = np.full(n_events, np.inf), np.full(n_events, -np.inf)
+        np.minimum.at(low, self._event, masses)
+        np.maximum.at(high, self._event, masses)
+        return np.asarray(2 * masses - (low + high)[self._event])
+
+
+def _project_cells(
+    log_mass: Array, block: Codes, event: Codes, epsilon: Array
+) -> tuple[Array, BlockProjection]:
+    try:
+        return project_cells(log_mass, block, event, epsilon)
+    except NoRoomError:
+        raise ProjectionError from None
+
+
+def _divergence(mass: Array, log_factors: Array) -> float:
+    """KL(w || q). A cell without mass adds nothing.
+
+    Lemma 4.1 gives -log Z - sum eps |lam|, which is the same number with the cancellation of two
+    large terms.
+    """
+    return max(0.0, float(mass @ np.where(mass > 0, log_factors, 0.0)))
 
 
 @dataclass(frozen=True)
@@ -221,8 +290,6 @@ class _Disjoint:
             else:
                 root = _log_add(tight, log_epsilon + log_z) - math.log(2)
                 lam.append(plus - root if plus > minus else root - minus)
-        if not all(map(math.isfinite, lam)):
-            raise ProjectionError
         return np.array(lam)
 
     def _log_z(self, sides: list[tuple[float, float]], log_rest: float) -> float:
@@ -248,6 +315,71 @@ class _Disjoint:
         return float(brentq(lambda z: log_total(z) - z, low, 0.0, xtol=1e-15, rtol=1e-15))
 
 
+@dataclass(frozen=True)
+class _AlikeBlocks:
+    """Constraints that are all pairs of some blocks of cells, for each of several events.
+
+    Attributes
+    ----------
+    block : array of shape (n_cells,)
+        The block of each cell; that of the last number is the rest.
+    event : array of shape (n_blocks,)
+    first, second : array of shape (n_constraints,)
+        The blocks of each pair.
+    epsilon : array of shape (n_events,)
+    """
+
+    block: Codes
+    event: Codes
+    first: Codes
+    second: Codes
+    epsilon: Array
+
+    @classmethod
+    def of(cls, features: Array, epsilon: Array) -> _AlikeBlocks | None:
+        """None where the features are others."""
+        n_constraints = features.shape[1]
+        if not n_constraints or not np.isin(features, (-1.0, 0.0, 1.0)).all():
+            return None
+        # Cells of a block have equal features; sums of distinct integers tell them apart.
+        numbers = np.random.default_rng(0).integers(1, 2**53 // n_constraints, n_constraints)
+        touched = features.any(axis=1)
+        _, cells, block = np.unique(
+            features[touched] @ numbers, return_index=True, return_inverse=True
+        )
+        rows = features[touched][cells]
+        one_each = ((rows > 0).sum(axis=0) == 1) & ((rows < 0).sum(axis=0) == 1)
+        if not one_each.all() or not np.array_equal(rows[block], features[touched]):
+            return None
+        first, second = (rows < 0).argmax(axis=0), (rows > 0).argmax(axis=0)
+        event = _complete_graphs(len(rows), first, second)
+        if event is None:
+            return None
+        slack = np.full(event.max() + 1, -1.0)
+        slack[event[first]] = epsilon
+        if (slack[event[first]] != epsilon).any():
+            return None
+        blocks = np.full(len(features), len(rows), dtype=np.intp)
+        blocks[touched] = block
+        return cls(blocks, event, first, second, slack)
+
+    def solve(self, log_mass: Array) -> tuple[Array, Array]:
+        """log(w / q) of the cells, and the multipliers of the pairs."""
+        log_factors, blocks = _project_cells(log_mass, self.block, self.event, self.epsilon)
+        return log_factors, between_pairs(blocks.excess, self.event, self.first, self.second)
+
+
+def _complete_graphs(n_blocks: int, first: Codes, second: Codes) -> Codes | None:
+    """The event of each block, if every two blocks of an event are a pair, once; else None."""
+    edges = coo_array((np.ones(len(first)), (first, second)), shape=(n_blocks, n_blocks))
+    n_events, event = connected_components(edges, directed=False)
+    size = np.bincount(event, minlength=n_events)
+    distinct = len(np.unique(np.minimum(first, second) * n_blocks + np.maximum(first, second)))
+    if len(first) != distinct or distinct != int((size * (size - 1) // 2).sum()):
+        return None
+    return np.asarray(event, dtype=np.intp)
+
+
 def _log_tight(plus: float, minus: float, log_slack: float) -> float:
     """log sqrt(eps^2 Z^2 + 4 P M), below log(P + M) exactly when the constraint is violated."""
     return _log_add(2 * log_slack, math.log(4) + plus + minus) / 2
@@ -262,116 +394,3 @@ def _log_add(a: float, b: float) -> float:
 
 def _log_sum(values: list[float]) -> float:
     return reduce(_log_add, values, -math.inf)
-
-
-def _independent(features: Array, epsilon: Array) -> NDArray[np.bool_]:
-    """Which constraints to solve for: an equality (no slack) that follows from others is left out.
-
-    Its multiplier would be arbitrary, and could grow without bound.
-    """
-    keep = np.ones(len(epsilon), dtype=bool)
-    equalities = np.flatnonzero(epsilon == 0)
-    if len(equalities) > 1:
-        _, r, order = qr(features[:, equalities], mode="economic", pivoting=True)
-        rank = int((np.abs(np.diag(r)) > 1e-10 * abs(r[0, 0])).sum())
-        keep[equalities[order[rank:]]] = False
-    return keep
-
-
-def _solve(log_mass: Array, features: Array, epsilon: Array, start: Array) -> tuple[Array, int]:
-    """The dual solution, by way of softened masses where some cells are next to empty.
-
-    Masses Q^s with a small s are within reach of one another, and multipliers grow about like s:
-    each solution starts the next.
-    """
-    log_mass = log_mass - log_mass.max()
-    span = -log_mass[np.isfinite(log_mass)].min()
-    for stride in (math.inf if start.any() else 2.0, 2.0, 1.2, 1.03):
-        stages = math.ceil(math.log(max(1.0, span / _WIDE_SPAN), stride))
-        lam, n_steps = start if stages == 0 else np.zeros(len(start)), 0
-        try:
-            for power in range(stages, 0, -1):
-                lam, more = _newton(log_mass / stride**power, features, epsilon, lam)
-                lam, n_steps = stride * lam, n_steps + more
-            lam, more = _newton(log_mass, features, epsilon, lam)
-            return lam, n_steps + more
-        except _NotConvergedError:
-            continue
-    raise _NotConvergedError(
-        f"the projection did not converge on masses between exp({-span:.0f}) and 1; "
-        "raise epsilon or merge groups"
-    )
-
-
-def _newton(log_mass: Array, features: Array, epsilon: Array, start: Array) -> tuple[Array, int]:
-    """Minimise F(lam) = log Z(lam) + sum_k eps_k |lam_k| by a proximal Newton method.
-
-    log Z has gradient -<w, g> and Hessian Cov_w(g). A step goes to the minimum of that quadratic
-    model plus the absolute values themselves, and is halved until F falls. A radius bounds the
-    change of any log weight, because far from the solution log Z is linear and tells no distance.
-    """
-    lam = start
-    log_z, mass = _tilted(log_mass, features, lam)
-    value = log_z + epsilon @ np.abs(lam)
-    # -F never exceeds KL(p || q) for a feasible p, and no p has a larger KL than this (the masses
-    # need not sum to one here).
-    largest_kl = np.logaddexp.reduce(log_mass) - log_mass[np.isfinite(log_mass)].min()
-    radius, stalled = _FIRST_RADIUS, False
-    for n_steps in range(_MAX_STEPS):
-        balance = mass @ features
-        if _residual(lam, balance, epsilon) <= (ROUNDING if stalled else TOLERANCE):
-            return lam, n_steps
-        if -value > largest_kl + 1e-6 * (1 + largest_kl):
-            raise ProjectionError
-        target, height = _model_minimum(lam, mass, features, balance, epsilon)
-        direction = target - height * lam
-        reach = np.abs(features @ direction).max()
-        whole = reach <= radius * height
-        length = 1 / height if whole else radius / reach
-        noise = 1e-15 * (1 + abs(value))
-        for halving in range(_HALVINGS):
-            trial = lam + direction * (length * 0.5**halving)
-            if whole and halving == 0:
-                trial = target / height  # the same but for rounding, with its zeros exact
-            log_z, mass = _tilted(log_mass, features, trial)
-            fall = value - log_z - epsilon @ np.abs(trial)
-            promised = balance @ (trial - lam) + epsilon @ (np.abs(lam) - np.abs(trial))
-            if fall >= 1e-4 * promised - noise:
-                break
-        stalled = bool(fall <= noise)
-        lam, value = trial, value - fall
-        radius = 2 * radius if not whole and halving == 0 else _FIRST_RADIUS
-    raise _NotConvergedError
-
-
-def _residual(multipliers: Array, balance: Array, epsilon: Array) -> float:
-    """How far optimality is from holding: <w, g_k> = eps_k sign(lam_k), or inside if lam_k = 0."""
-    tight = np.abs(balance - epsilon * np.sign(multipliers))
-    outside = np.maximum(np.abs(balance) - epsilon, 0.0)
-    return float(np.where(multipliers != 0, tight, outside).max())
-
-
-def _model_minimum(
-    lam: Array, mass: Array, features: Array, balance: Array, epsilon: Array
-) -> tuple[Array, float]:
-    """Where the quadratic model plus the absolute values is least: at ``target / height``.
-
-    min over m of  -balance (m - lam) + 1/2 (m - lam) H (m - lam) + sum_k eps_k |m_k|,  H = A'A,
-    A = sqrt(w) (G - <w, G>), has the dual  min |x|^2  s.t.  |balance + H lam - A'x| <= eps:
-    a least-distance problem, which non-negative least squares solves exactly (Lawson & Hanson
-    1974, chapter 23). It copes with the linear dependence that all pairs of groups bring. Where H
-    is too small to say how far to go, ``height`` is tiny or zero and ``target`` a good direction.
-    """
-    spread = np.sqrt(mass)[:, None] * (features - balance)
-    goal = balance + spread.T @ (spread @ lam)
-    n_cells, n_constraints = features.shape
-    system = np.empty((n_cells + 1, 2 * n_constraints))  # [A, -A; goal - eps, -goal - eps]
-    system[:-1, :n_constraints] = spread
-    system[:-1, n_constraints:] = -spread
-    system[-1, :n_constraints] = goal - epsilon
-    system[-1, n_constraints:] = -goal - epsilon
-    unit = np.zeros(n_cells + 1)
-    unit[-1] = 1.0
-    solution, _ = nnls(system, unit)
-    target = solution[:n_constraints] - solution[n_constraints:]
-    return target, max(0.0, 1.0 - float(system[-1] @ solution))

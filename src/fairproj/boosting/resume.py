@@ -14,6 +14,7 @@ import numpy as np
 
 from fairproj.boosting.moments import Moments
 from fairproj.boosting.record import History, StopReason
+from fairproj.constraints import Blocks
 from fairproj.data.checks import counted, listing
 from fairproj.data.sample import Sample
 from fairproj.data.types import Array
@@ -54,8 +55,12 @@ class RunFacts:
             constraints=", ".join(moments.names),
             epsilon=tuple(np.minimum(epsilon, np.finfo(float).max).tolist()),
             groups=tuple(sample.groups.names),
-            balance=joblib.hash((sample.y, moments.index, moments.features)),
+            balance=joblib.hash((sample.y, moments.index, _compared(moments))),
         )
+
+
+def _compared(moments: Moments) -> Array | Blocks:
+    return moments.features if moments.blocks is None else moments.blocks
 
 
 def check_same_learner(facts: RunFacts, learner: str) -> None:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from fairproj.data.types import Array, Codes
 
-MOST_GROUPS = 200  # all pairs of groups are compared: 19,900 of them
+MOST_GROUPS = 1000  # all pairs of groups are compared: 499,500 of them
 ALL_ZERO = "sample_weight is zero for every row; at least two rows need weight"
 
 

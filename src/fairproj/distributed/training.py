@@ -15,6 +15,7 @@ import numpy as np
 from dask.distributed import Client, Future
 from distributed.client import ClosedClientError
 
+from fairproj.boosting.moments import find_blocks
 from fairproj.constraints import Constraint, find_constraint
 from fairproj.data.cells import Cells
 from fairproj.data.checks import counted
@@ -280,6 +281,9 @@ def describe_constraints(constraints: Any, table: Table) -> str:
     with suppress(ValueError):  # an own one may name no rates
         facts.extend(constraint.requirements())
     with suppress(ValueError):  # a ratio has no features
+        blocks = find_blocks(constraint, cells)
+        if blocks is not None:
+            return describe_values([*facts, *blocks.names, blocks.block.tolist()])
         facts.extend(constraint.names(cells))
         facts.extend(row.tolist() for row in constraint.features(cells))
     return describe_values(facts)

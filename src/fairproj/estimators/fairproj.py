@@ -15,7 +15,7 @@ from fairproj.boosting.finish import Outcome, Run, finish_projection
 from fairproj.boosting.loop import boost
 from fairproj.boosting.moments import Moments, constraint_rows, make_moments
 from fairproj.boosting.projected import ProjectedWeights
-from fairproj.boosting.projection import Projection, Projector
+from fairproj.boosting.projection import BlockProjector, Projection, Projector
 from fairproj.boosting.record import Round, StopReason
 from fairproj.boosting.resume import RunFacts, check_same_learner, check_same_run, nothing_to_add
 from fairproj.boosting.weights import ExponentialWeights
@@ -299,7 +299,7 @@ class FairProjClassifier(BoostedClassifier):
         n_rounds = self.n_estimators - len(earlier)
         rounds = boost(
             self._control.engine(engine),
-            ProjectedWeights(weights, self._projector(moments.features, epsilon), start),
+            ProjectedWeights(weights, self._projection_of(moments, epsilon), start),
             n_rounds=n_rounds,
             learning_rate=self.learning_rate,
             may_fall_back=not earlier,
@@ -311,6 +311,13 @@ class FairProjClassifier(BoostedClassifier):
             return finish_projection(run, moments.names, weights.train_error())
 
         self._run(rounds, n_rounds, finish, earlier)
+
+    def _projection_of(
+        self, moments: Moments, epsilon: Array
+    ) -> Callable[[Array, Array | None], Projection]:
+        if moments.blocks is not None:
+            return BlockProjector(moments.blocks.block, moments.blocks.event, epsilon)
+        return self._projector(moments.features, epsilon)
 
     def _projector(
         self, features: Array, epsilon: Array

@@ -26,7 +26,6 @@ with D. All rounding is upwards, so the bound holds however coarse the grid is.
 from __future__ import annotations
 
 import math
-from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,18 +39,19 @@ FINE = (96, 192)  # cells of the rate p_b and blocks of the counts of a
 COARSE = (8, 24)  # often enough to tell that a pair does not matter
 GAMMA = 0.01  # as a share of 1 - confidence
 REACH = 5.0  # standard deviations of a count around its mean that are cut into blocks
+AT_ONCE = 512  # pairs that are looked at together
 TRIED = 4  # pairs whose lower bound is looked at
 TIE = 1e-12
 SUMMED = 10  # counts that are summed in the time of one incomplete beta function
 
 
 class Pair(NamedTuple):
-    """Hits and rows of two groups; the hits may be arrays of outcomes."""
+    """Hits and rows of two groups; they may be arrays of outcomes or of pairs."""
 
     hits_a: Any
-    n_a: int
+    n_a: Any
     hits_b: Any
-    n_b: int
+    n_b: Any
 
 
 def difference_bound(pair: Pair, confidence: float) -> float:
@@ -60,7 +60,7 @@ def difference_bound(pair: Pair, confidence: float) -> float:
     Of a group without rows nothing is known but that its rate lies between 0 and 1.
     """
     if not pair.n_a or not pair.n_b:
-        return _one_rate_bound(pair, confidence)
+        return float(_one_rate_bound(pair, confidence))
     return _Test(pair, confidence, *FINE).bound()
 
 
@@ -71,16 +71,30 @@ def largest_difference_bound(hits: Array, rows: Array, confidence: float) -> flo
     pair which truly differs most is, so one level does for any number of groups.
     """
     pairs = _ordered(hits, rows)
-    unknown = [pair for pair in pairs if not pair.n_a or not pair.n_b]
-    bound = max((_one_rate_bound(pair, confidence) for pair in unknown), default=0.0)
+    known = (pairs.n_a > 0) & (pairs.n_b > 0)
+    unknown = _chosen(pairs, ~known)
+    bound = float(np.max(_one_rate_bound(unknown, confidence), initial=0.0))
     z = float(special.ndtri(confidence))
-    ranked = [(float(_rank(pair, z)), pair) for pair in _leading(pairs)]
-    for rank, pair in sorted(ranked, reverse=True):
-        if bound >= 1 or _far_below(bound, rank, pair, confidence):
-            continue
-        if _Test(pair, confidence, *COARSE).refutes(bound):
-            continue
-        test = _Test(pair, confidence, *FINE)
+    leading = _leading(_chosen(pairs, known))
+    ranks = _rank(leading, z)
+    order = np.lexsort((*leading[::-1], ranks))[::-1]  # likely bounds first, the largest of all
+    leading, ranks = _chosen(leading, order), ranks[order]
+    at, n_tested = 0, 1
+    while at < len(ranks) and bound < 1:
+        some = slice(at, at + n_tested)
+        left = ~_far_below(bound, ranks[some], _chosen(leading, some), confidence)
+        bound = _raised(bound, _chosen(_chosen(leading, some), left), confidence)
+        at, n_tested = at + n_tested, AT_ONCE
+    return bound
+
+
+def _raised(bound: float, pairs: Pair, confidence: float) -> float:
+    """The largest of the bounds of some pairs and the given one."""
+    if not len(pairs.n_a):
+        return bound
+    tests = _Tests(pairs, confidence, *COARSE)
+    for at in np.flatnonzero(tests.p_values(bound) > tests.error).tolist():
+        test = _Test(_pair(pairs, at), confidence, *FINE)
         if not test.refutes(bound):
             bound = test.bound()
     return bound
@@ -95,10 +109,14 @@ def largest_difference_low(hits: Array, rows: Array, confidence: float) -> float
     """
     # p_a - p_b >= -(bound of p_b - p_a), so look for the pair with the least bound.
     z = float(special.ndtri(confidence))
-    pairs = [pair for pair in _ordered(hits, rows) if pair.n_a and pair.n_b]
-    ranked = sorted((float(_rank(pair, z)), pair) for pair in pairs)
-    tried = [pair for rank, pair in ranked[:TRIED] if rank < 0]  # else they bound nothing
-    return max([0.0, *(-difference_bound(pair, confidence) for pair in tried)])
+    pairs = _ordered(hits, rows)
+    pairs = _chosen(pairs, (pairs.n_a > 0) & (pairs.n_b > 0))
+    ranks = _rank(pairs, z)
+    few = np.partition(ranks, TRIED - 1)[TRIED - 1] if len(ranks) > TRIED else np.inf
+    tried = np.flatnonzero((ranks < 0) & (ranks <= few))  # above 0, they bound nothing
+    tried = tried[np.lexsort((*_chosen(pairs, tried)[::-1], ranks[tried]))][:TRIED]
+    bounds = [difference_bound(_pair(pairs, at), confidence) for at in tried.tolist()]
+    return max([0.0, *(-bound for bound in bounds)])
 
 
 def difference_range(low: Array, high: Array) -> tuple[float, float]:
@@ -107,11 +125,23 @@ def difference_range(low: Array, high: Array) -> tuple[float, float]:
     return max(0.0, largest_over_pairs(least)), largest_over_pairs(largest)
 
 
-def _ordered(hits: Array, rows: Array) -> list[Pair]:
-    return [
-        Pair(int(hits[a]), int(rows[a]), int(hits[b]), int(rows[b]))
-        for a, b in permutations(range(len(rows)), 2)
-    ]
+def _ordered(hits: Array, rows: Array) -> Pair:
+    """All ordered pairs of groups, as arrays."""
+    hits, rows = np.asarray(hits).astype(np.int64), np.asarray(rows).astype(np.int64)
+    a, b = np.nonzero(~np.eye(len(rows), dtype=bool))
+    return Pair(hits[a], rows[a], hits[b], rows[b])
+
+
+def _chosen(pairs: Pair, which: Any) -> Pair:
+    return Pair(*(side[which] for side in pairs))
+
+
+def _pair(pairs: Pair, at: int) -> Pair:
+    return Pair(*(int(side[at]) for side in pairs))
+
+
+def _as_arrays(pair: Pair) -> Pair:
+    return Pair(*(np.array([side]) for side in pair))
 
 
 def _turned(pair: Pair) -> Pair:
@@ -121,72 +151,94 @@ def _turned(pair: Pair) -> Pair:
     return Pair(pair.n_b - pair.hits_b, pair.n_b, pair.n_a - pair.hits_a, pair.n_a)
 
 
-def _leading(pairs: list[Pair]) -> list[Pair]:
+def _all_turned(pairs: Pair) -> Pair:
+    turned = Pair(pairs.n_b - pairs.hits_b, pairs.n_b, pairs.n_a - pairs.hits_a, pairs.n_a)
+    swap = pairs.n_a > pairs.n_b
+    return Pair(*(np.where(swap, new, old) for new, old in zip(turned, pairs, strict=True)))
+
+
+def _leading(pairs: Pair) -> Pair:
     """Of pairs that are alike but for the hits of a, the one with most: its R holds theirs."""
-    most: dict[tuple[int, int, int], int] = {}
-    for pair in map(_turned, pairs):
-        if pair.n_a:
-            alike = (pair.n_a, pair.hits_b, pair.n_b)
-            most[alike] = max(pair.hits_a, most.get(alike, 0))
-    return [Pair(hits_a, *alike) for alike, hits_a in most.items()]
+    pairs = _all_turned(pairs)
+    order = np.lexsort((-pairs.hits_a, pairs.n_b, pairs.hits_b, pairs.n_a))
+    pairs = _chosen(pairs, order)
+    alike = np.stack([pairs.n_a, pairs.hits_b, pairs.n_b])
+    first = np.append(True, (alike[:, 1:] != alike[:, :-1]).any(axis=0))
+    return _chosen(pairs, first[: len(order)])
 
 
-def _far_below(bound: float, rank: float, pair: Pair, confidence: float) -> bool:
+def _far_below(bound: float, rank: Array, pair: Pair, confidence: float) -> NDArray[np.bool_]:
     """Whether p(bound) <= 1 - confidence for certain.
 
     T exceeds the difference of the rates seen, so R lies where that is at most ``rank``, of which
     Hoeffding bounds the chance: exp(-2 (bound - rank)^2 / (1 / n_a + 1 / n_b)).
     """
-    apart = max(bound - rank - TIE, 0.0)
-    chance = math.exp(-2 * apart**2 / (1 / pair.n_a + 1 / pair.n_b))
-    return chance <= (1 - GAMMA) * (1 - confidence)
+    apart = np.maximum(bound - rank - TIE, 0.0)
+    chance = np.exp(-2 * apart**2 / (1 / pair.n_a + 1 / pair.n_b))
+    return np.asarray(chance <= (1 - GAMMA) * (1 - confidence))
 
 
-def _one_rate_bound(pair: Pair, confidence: float) -> float:
+def _one_rate_bound(pair: Pair, confidence: float) -> Array:
     """The same where a group has no rows: its rate is as bad as can be."""
-    high = float(upper_limit(pair.hits_a, pair.n_a, confidence))
-    low = 1 - float(upper_limit(pair.n_b - pair.hits_b, pair.n_b, confidence))
-    return high - low
+    high = upper_limit(pair.hits_a, pair.n_a, confidence)
+    low = 1 - upper_limit(pair.n_b - pair.hits_b, pair.n_b, confidence)
+    return np.asarray(high - low)
 
 
-class _Test:
-    """Which differences a pair of counts refutes.
+class _Tests:
+    """Which differences each of several pairs of counts refutes.
 
     Parameters
     ----------
+    pairs : Pair of arrays
     cells, blocks : int
         Into how many parts C and the counts of a are cut: more, and the bound is nearer to exact.
     """
 
+    def __init__(self, pairs: Pair, confidence: float, cells: int, blocks: int) -> None:
+        pairs = Pair(*(side[:, None] for side in _all_turned(pairs)))
+        self.pairs, self.error = pairs, 1 - confidence
+        self._gamma = GAMMA * self.error
+        side = 1 - self._gamma / 2
+        lowest = 1 - upper_limit(pairs.n_b - pairs.hits_b, pairs.n_b, side)
+        highest = upper_limit(pairs.hits_b, pairs.n_b, side)
+        edges = np.linspace(lowest, highest, cells + 1, axis=1)[:, :, 0]
+        self._lower = edges[:, :-1]
+        z = float(special.ndtri(confidence))
+        self.rank = _rank(pairs, z)
+        self.seen = pairs.hits_a / pairs.n_a - pairs.hits_b / pairs.n_b
+        first = pairs.n_a * np.maximum(0.0, lowest + self.seen)
+        last = pairs.n_a * np.minimum(1.0, highest + np.maximum(self.rank, 0.0))
+        widest = np.clip(pairs.n_a / 2, first, last)
+        reach = REACH * np.sqrt(widest * (1 - widest / pairs.n_a) + REACH)
+        ends = np.maximum(first - reach, 0), np.minimum(last + reach, pairs.n_a)
+        span = np.linspace(*ends, blocks, axis=1)[:, :, 0].astype(int)
+        self._starts = np.hstack([np.zeros((len(span), 1), dtype=int), span])
+        least = _least(self._starts, pairs, z, self.rank + TIE)
+        self._in_region = _at_least(least[:, None, :], pairs.n_b[:, :, None], edges[:, 1:, None])
+
+    def p_values(self, difference: float) -> Array:
+        """Upper bounds of p(D); they fall with D."""
+        rate = self._lower + difference
+        inside = np.clip(rate, 0.0, 1.0)[:, :, None]
+        beyond = _at_least(self._starts[:, None, :], self.pairs.n_a[:, :, None], inside)
+        mass = beyond - np.append(beyond[:, :, 1:], np.zeros((*rate.shape, 1)), axis=2)
+        chance = np.where(rate <= 1, (mass * self._in_region).sum(axis=2), 0.0)
+        return np.asarray(chance.max(axis=1) + self._gamma)
+
+
+class _Test:
+    """Which differences a pair of counts refutes; see `_Tests`."""
+
     def __init__(self, pair: Pair, confidence: float, cells: int, blocks: int) -> None:
         pair = _turned(pair)
-        self._pair, self._error = pair, 1 - confidence
-        self._gamma = GAMMA * self._error
-        side = 1 - self._gamma / 2
-        lowest = 1 - float(upper_limit(pair.n_b - pair.hits_b, pair.n_b, side))
-        highest = float(upper_limit(pair.hits_b, pair.n_b, side))
-        edges = np.linspace(lowest, highest, cells + 1)
-        self._lower = edges[:-1]
-        z = float(special.ndtri(confidence))
-        self._rank = float(_rank(pair, z))
-        self._seen = pair.hits_a / pair.n_a - pair.hits_b / pair.n_b
-        first = pair.n_a * max(0.0, lowest + self._seen)
-        last = pair.n_a * min(1.0, highest + max(self._rank, 0.0))
-        widest = float(np.clip(pair.n_a / 2, first, last))
-        reach = REACH * math.sqrt(widest * (1 - widest / pair.n_a) + REACH)
-        span = np.linspace(max(first - reach, 0), min(last + reach, pair.n_a), blocks)
-        self._starts = np.unique(np.append(0, span.astype(int)))
-        least = _least(self._starts, pair, z, self._rank + TIE)
-        self._in_region = _at_least(least, pair.n_b, edges[1:, None])
+        self._tests = _Tests(_as_arrays(pair), confidence, cells, blocks)
+        self._pair, self._error = pair, self._tests.error
+        self._rank, self._seen = float(self._tests.rank[0, 0]), float(self._tests.seen[0, 0])
 
     def p_value(self, difference: float) -> float:
         """An upper bound of p(D); falls with D."""
-        possible = self._lower + difference <= 1
-        rate = np.maximum(self._lower[possible] + difference, 0.0)[:, None]
-        beyond = _at_least(self._starts, self._pair.n_a, rate)
-        mass = beyond - np.append(beyond[:, 1:], np.zeros((len(rate), 1)), axis=1)
-        chance = (mass * self._in_region[possible]).sum(axis=1)
-        return float(chance.max(initial=0.0) + self._gamma)
+        return float(self._tests.p_values(difference)[0])
 
     def refutes(self, difference: float) -> bool:
         """Whether the true difference is smaller, at the confidence asked for."""
@@ -218,16 +270,16 @@ def _rank(pair: Pair, z: float) -> Array:
     return rank
 
 
-def _wilson(hits: Any, n: int, z: float) -> Array:
+def _wilson(hits: Any, n: Any, z: float) -> Array:
     """Wilson's upper limit of a rate; the lower is one less that of the misses."""
     half = z * np.sqrt(hits * ((n - hits) / n) + z * z / 4)
     limit: Array = (hits + z * z / 2 + half) / (n + z * z)
     return limit
 
 
-def _least(starts: NDArray[np.int_], pair: Pair, z: float, seen: float) -> NDArray[np.int_]:
+def _least(starts: NDArray[np.int_], pair: Pair, z: float, seen: Array) -> NDArray[np.int_]:
     """The least count j of b with T(i, j) <= seen, for each count i of a; n_b + 1 if none has."""
-    low, high = np.zeros(len(starts), dtype=int), np.full(len(starts), pair.n_b + 1)
+    low, high = np.zeros(starts.shape, dtype=int), np.full(starts.shape, pair.n_b + 1)
     while (low < high).any():
         middle = np.minimum((low + high) // 2, pair.n_b)
         inside = (low < high) & (_rank(Pair(starts, pair.n_a, middle, pair.n_b), z) <= seen)
@@ -236,7 +288,7 @@ def _least(starts: NDArray[np.int_], pair: Pair, z: float, seen: float) -> NDArr
     return high
 
 
-def _at_least(count: NDArray[np.int_], n: int, rate: Array) -> Array:
+def _at_least(count: NDArray[np.int_], n: Any, rate: Array) -> Array:
     """P(X >= count) for X binomial, I_rate(count, n - count + 1)."""
     if rate.ndim == 2 and n <= SUMMED * len(count):  # a column of rates
         inner = _tails(n, rate)[:, np.clip(count, 0, n)]

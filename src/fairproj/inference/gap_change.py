@@ -72,10 +72,10 @@ def gap_change_interval(
         They contain the difference found; NaN where that is.
     """
     drawn = _draw_counts(first, second, n_draws, np.random.default_rng(seed))
-    differences = [_differences(first.statistic.requirements, counts) for counts in drawn]
+    requirements = first.statistic.requirements
     tail = (1 - confidence) / 2
     ends = [
-        _highest_end(differences[1 - i], _of_pair(differences[i], widest[i]), 1 - tail)
+        _highest_end(requirements, drawn[1 - i], _of_pair(requirements, drawn[i], widest[i]), tail)
         for i in (0, 1)
     ]
     gaps = [model.statistic.value(model.counts()) for model in (first, second)]
@@ -102,25 +102,37 @@ def _draw_counts(
     return CellCounts(size, cells[:, :, 1].sum(axis=2)), CellCounts(size, cells[:, :, :, 1].sum(2))
 
 
-def _differences(requirements: tuple[Requirement, ...], counts: CellCounts) -> Array:
-    """D of every requirement and ordered pair; shape (requirements, groups, groups, draws)."""
-    return np.array([_pairwise(each, each.rate.values(counts)) for each in requirements])
-
-
-def _pairwise(requirement: Requirement, rates: Array) -> Array:
-    """D(a, b) at the position a, b."""
+def _difference(requirement: Requirement, highest: Array, lowest: Array) -> Array:
+    """D(a, b) of the rates of a and b."""
     if requirement.kind == "difference":
-        return rates[:, None] - rates[None, :]
+        return highest - lowest
     smallest = np.finfo(float).tiny  # a rate of 0 is drawn where a share is below what floats hold
-    return 1 - rates[None, :] / np.maximum(rates[:, None], smallest)
+    return np.asarray(1 - lowest / np.maximum(highest, smallest))
 
 
-def _of_pair(differences: Array, pair: WidestPair) -> Array:
-    of_pair: Array = differences[pair.requirement, pair.highest, pair.lowest]
-    return of_pair
+def _of_pair(requirements: tuple[Requirement, ...], counts: CellCounts, pair: WidestPair) -> Array:
+    requirement = requirements[pair.requirement]
+    rates = requirement.rate.values(counts)
+    return _difference(requirement, rates[pair.highest], rates[pair.lowest])
 
 
-def _highest_end(all_pairs: Array, of_pair: Array, quantile: float) -> float:
-    """The largest, over pairs, of the upper ends of their differences to the given one."""
-    distinct = ~np.eye(all_pairs.shape[1], dtype=bool)
-    return float(np.quantile(all_pairs[:, distinct] - of_pair, quantile, axis=-1).max())
+def _highest_end(
+    requirements: tuple[Requirement, ...], counts: CellCounts, of_pair: Array, tail: float
+) -> float:
+    """The largest, over pairs, of the upper ends of their differences to the given one.
+
+    The ends of all pairs (a, b) of a group a are at most that of D(a, the lowest rate drawn), so
+    groups are looked at only while this is above the largest end found.
+    """
+    highest = -np.inf
+    for requirement in requirements:
+        rates = requirement.rate.values(counts)
+        farthest = _difference(requirement, rates, rates.min(axis=0)) - of_pair
+        bounds = np.quantile(farthest, 1 - tail, axis=-1)
+        for a in np.argsort(-bounds, kind="stable").tolist():
+            if bounds[a] <= highest:
+                break
+            others = np.delete(rates, a, axis=0)
+            of_a = _difference(requirement, rates[a], others) - of_pair
+            highest = np.maximum(highest, np.quantile(of_a, 1 - tail, axis=-1).max())
+    return float(highest)

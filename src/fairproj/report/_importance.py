@@ -136,20 +136,26 @@ def _differences(means: _Means) -> list[_Difference]:
     comparisons (Bonferroni). The degrees of freedom are those of the smaller sample.
     """
     n_groups, n_features = means.mean.shape
-    pairs = [(a, b) for a in range(n_groups) for b in range(n_groups) if a < b]
+    n_compared = n_features * (n_groups * (n_groups - 1) // 2)
+    freedoms = np.unique(means.rows) - 1
+    factors = special.stdtrit(np.maximum(freedoms, 1), 1 - LEVEL / (2 * max(n_compared, 1)))
+    factors[freedoms < 1] = np.inf  # the standard error is not known
     found: dict[int, _Difference] = {}
-    for a, b in pairs:
-        freedom = min(means.rows[a], means.rows[b]) - 1
-        if freedom < 1:
-            continue
-        factor = special.stdtrit(freedom, 1 - LEVEL / (2 * n_features * len(pairs)))
-        difference = means.mean[a] - means.mean[b]
-        se = np.hypot(means.se[a], means.se[b])
-        for at in np.flatnonzero(np.abs(difference) > factor * se + ROUNDING).tolist():
-            size = abs(float(difference[at]))
+    for a in range(n_groups - 1):
+        fewer = np.minimum(means.rows[a], means.rows[a + 1 :])
+        factor = factors[np.searchsorted(freedoms, fewer - 1)][:, None]
+        difference = means.mean[a] - means.mean[a + 1 :]
+        se = np.hypot(means.se[a], means.se[a + 1 :])
+        with np.errstate(invalid="ignore"):  # 0 times infinity
+            beyond = np.abs(difference) > factor * se + ROUNDING
+        sizes = np.where(beyond, np.abs(difference), -np.inf)
+        widest = sizes.argmax(axis=0)
+        for at in np.flatnonzero(beyond.any(axis=0)).tolist():
+            row = int(widest[at])
+            size, b = float(sizes[row, at]), a + 1 + row
             if at not in found or size > found[at].size:
-                high, low = (a, b) if difference[at] > 0 else (b, a)
-                found[at] = _Difference(at, size, float(se[at]), high, low)
+                high, low = (a, b) if difference[row, at] > 0 else (b, a)
+                found[at] = _Difference(at, size, float(se[row, at]), high, low)
     return sorted(found.values(), key=lambda one: -one.size)
 
 

@@ -10,6 +10,8 @@ from fairproj.constraints import Requirement, Statistic, find_statistic, limits_
 from fairproj.data.checks import Groups
 from fairproj.inference.report import positive_label
 
+_MOST_CELLS = 40  # that are named in a sentence
+
 
 def limited_gaps(model: Any) -> list[Requirement]:
     """The gaps of the predictions that a fitted `FairBoostClassifier` was trained to limit."""
@@ -45,13 +47,14 @@ def opposite_labels(model: Any) -> str:
     """Which (group, label) cells training learned with the opposite label; empty if none.
 
     A cell can do so only where a multiplier makes its correct predictions cost. Where more cells
-    are like that than have the opposite label, all of them are named.
+    are like that than have the opposite label, all of them are named; where very many are, none.
     """
     certificate = model.certificate_
     if not getattr(certificate, "flipped", 0):
         return ""
     cells = _penalized_cells(model)
-    if len(cells) < certificate.flipped:  # not known
+    unknown = len(cells) < certificate.flipped
+    if unknown or len(cells) > _MOST_CELLS:  # too many to name
         which = f"{certificate.flipped} of the combinations of group and label"
     elif len(cells) == certificate.flipped:
         which = f"{' and '.join(cells)} (group/label)"
