@@ -289,16 +289,22 @@ def _least(starts: NDArray[np.int_], pair: Pair, z: float, seen: Array) -> NDArr
 
 
 def _at_least(count: NDArray[np.int_], n: Any, rate: Array) -> Array:
-    """P(X >= count) for X binomial, I_rate(count, n - count + 1)."""
-    if rate.ndim == 2 and n <= SUMMED * len(count):  # a column of rates
-        inner = _tails(n, rate)[:, np.clip(count, 0, n)]
+    """P(X >= count) for X binomial, I_rate(count, n - count + 1).
+
+    Of several pairs, shapes are (n_pairs, 1, n_blocks), (n_pairs, 1, 1) and (n_pairs, n_cells, 1).
+    """
+    if rate.ndim == 3 and len(rate) == 1 and n.item() <= SUMMED * count.size:
+        inner = _tails(n.item(), rate[0])[None, :, np.clip(count[0, 0], 0, n.item())]
     else:
         inner = special.betainc(np.clip(count, 1, n), np.clip(n - count + 1, 1, n), rate)
     return np.where(count <= 0, 1.0, np.where(count > n, 0.0, inner))
 
 
 def _tails(n: int, rate: Array) -> Array:
-    """P(X >= i) for i = 0, ..., n: sums of C(n, i) rate^i (1 - rate)^(n - i)."""
+    """P(X >= i) for i = 0, ..., n: sums of C(n, i) rate^i (1 - rate)^(n - i).
+
+    ``rate`` is a column, and the chances have a row for each rate.
+    """
     hits = np.arange(n + 1)
     ways = special.gammaln(n + 1) - special.gammaln(hits + 1) - special.gammaln(n - hits + 1)
     rate = np.clip(rate, 1e-300, 1 - 2.0**-53)  # the logarithms are finite
