@@ -9,7 +9,6 @@ Counts are drawn from populations whose rates are known, and every statement is 
 from __future__ import annotations
 
 import argparse
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -87,16 +86,11 @@ def measure_power(case: Case, random: np.random.Generator) -> Case:
     confirmed = []
     for plan in PLANS:
         rate, gap = plan.get("rate", 0.5), plan.get("gap", 0.0)
-        rows = _planned(tuple(plan.items()))
+        rows = rows_to_confirm(**plan)
         hits = random.binomial(rows, [rate - gap / 2, rate + gap / 2], (BATCH, 2))
         bounds = [upper_bound("difference", one, np.full(2, rows), 0.95) for one in hits]
         confirmed.append(int(np.sum(np.array(bounds) <= plan["max_gap"])))
     return {"each": confirmed}
-
-
-@lru_cache
-def _planned(plan: tuple[tuple[str, float], ...]) -> int:
-    return rows_to_confirm(**dict(plan))
 
 
 def measure_pairs(case: Case, random: np.random.Generator) -> Case:
@@ -165,7 +159,7 @@ def page(rows: pd.DataFrame) -> str:
     ]
     for plan, confirmed in zip(PLANS, power, strict=True):
         words = ", ".join(f"{name} {value:g}" for name, value in plan.items())
-        rows_needed = _planned(tuple(plan.items()))
+        rows_needed = rows_to_confirm(**plan)
         lines.append(
             [
                 f"`rows_to_confirm` ({words}: {rows_needed:,} rows) does not confirm",
