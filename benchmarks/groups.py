@@ -145,8 +145,8 @@ def page(table: pd.DataFrame) -> str:
         "# Many groups\n\n`python benchmarks/groups.py`: equalized odds, 100 rows a group, one "
         f"thread, Python {versions()['python']}. All pairs of groups are features of `project` up "
         f"to {MOST_PAIRED} groups (39,800 of them); `FairProjClassifier` compares the masses of "
-        f"more than 50 groups without them. At 200 groups a round takes {side} {LIMIT:g} s, which is "
-        f"the aim.\n\n{markdown(lines)}"
+        f"more than 50 groups without them. At 200 groups a round takes {side} {LIMIT:g} s, which "
+        f"is the aim.\n\n{markdown(lines)}"
     )
 
 
