@@ -27,7 +27,6 @@ __all__ = [
     "RATES",
     "STATISTICS",
     "AllOf",
-    "Blocks",
     "Constraint",
     "FunctionConstraint",
     "Rate",
