@@ -341,7 +341,7 @@ def page(batches: pd.DataFrame, seed: int) -> str:
         "masses down to exp(-1400), slack from 0 on, and features of pairs of groups (one slack "
         "for all, or one each; two constraints that overlap) or of any kind (signs, multiples of "
         "a quarter, normal numbers). A problem is solved if w misses no constraint by more than "
-        f"{FEASIBLE:g} and its divergence is that of the dual to {GAP:g}, relative to 1 + the "
+        f"{FEASIBLE:g} (times the largest feature, where that is above 1) and its divergence is that of the dual to {GAP:g}, relative to 1 + the "
         "divergence. One that was refused is infeasible: the least violation that a linear "
         f"program finds is above {DECIDED:g}. In between, it is undecided.\n\n"
         f"{markdown(lines)}{shown}\n"

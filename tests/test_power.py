@@ -9,6 +9,7 @@ from scipy import stats
 from fairproj.inference import largest_confirmable_gap, rows_to_confirm, smallest_max_gap
 from fairproj.inference.differences import (
     FINE,
+    Pair,
     _leading,
     _ordered,
     _Test,
@@ -44,8 +45,8 @@ def simulated_power(sizes, rates, max_gap, confidence):
     return np.mean(
         [
             all(
-                _Test(pair, confidence, *FINE).refutes(max_gap)
-                for pair in _leading(_ordered(each, np.array(sizes)))
+                _Test(Pair(*pair), confidence, *FINE).refutes(max_gap)
+                for pair in zip(*_leading(_ordered(each, np.array(sizes))), strict=True)
             )
             for each in hits
         ]
