@@ -156,9 +156,9 @@ def page(table: pd.DataFrame) -> str:
         "# Many groups\n\n`python benchmarks/groups.py`: equalized odds, 100 rows a group, one "
         f"thread, Python {versions()['python']}. All pairs of groups are features of `project` up "
         f"to {MOST_PAIRED} groups (39,800 of them); `FairProjClassifier` compares the masses of "
-        "more than 50 groups without them. Epsilon binds: it is 0.5 divided by the number of groups in "
-        "training, 0.1 divided by it for a projection alone. At 200 groups, the slowest round takes "
-        f"{slowest:.3f} s, {side} the {LIMIT:g} s that are the aim.\n\n{markdown(lines)}"
+        "more than 50 groups without them. Epsilon binds: it is 0.5 divided by the number of "
+        "groups in training, 0.1 divided by it for a projection alone. At 200 groups, the slowest "
+        f"round takes {slowest:.3f} s, {side} the {LIMIT:g} s that are the aim.\n\n{markdown(lines)}"
     )
 
 
