@@ -158,7 +158,7 @@ def page(table: pd.DataFrame) -> str:
         f"to {MOST_PAIRED} groups (39,800 of them); `FairProjClassifier` compares the masses of "
         "more than 50 groups without them. Epsilon binds: it is 0.5 divided by the number of "
         "groups in training, 0.1 divided by it for a projection alone. At 200 groups, the slowest "
-        f"round takes {slowest:.3f} s, {side} the {LIMIT:g} s that are the aim.\n\n{markdown(lines)}"
+        f"round takes {slowest:.3f} s, {side} the {LIMIT:g} s aimed at.\n\n{markdown(lines)}"
     )
 
 
