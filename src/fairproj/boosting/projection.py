@@ -343,6 +343,7 @@ class _AlikeBlocks:
             return None
         # Cells of a block have equal features; sums of distinct integers tell them apart.
         numbers = np.random.default_rng(0).integers(1, 2**53 // n_constraints, n_constraints)
+        numbers = numbers.astype(float)  # exact, and so are the sums
         touched = features.any(axis=1)
         _, cells, block = np.unique(
             features[touched] @ numbers, return_index=True, return_inverse=True
