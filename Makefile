@@ -4,7 +4,7 @@ DATA ?= DATA
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-cpu lint bench bench-quality bench-start bench-safety bench-scale arena arena-quick arena-page reproduce reproduce-quick docs release clean
+.PHONY: help demo test test-slow test-cpu lint bench bench-quality bench-start bench-safety bench-scale bench-promises arena arena-quick arena-page reproduce reproduce-quick docs release clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -24,7 +24,7 @@ test-slow: $(VENV)/.dev  ## the slow tests, and the properties with all examples
 # Results must not rest on the last bits of a sum, which differ between instruction sets.
 OTHER_CPU := NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4"
 MATHS := accounting adaboost boost certificate constraints costs difference fairboost inference \
-	inputs metrics monitor plain_boosting projection reduction reference row_order ties trees
+	inputs many_groups metrics monitor plain_boosting projection reduction reference row_order ties trees
 
 test-cpu: $(VENV)/.dev  ## the tests of the mathematics without AVX (NumPy 2.4 on x86-64)
 	$(OTHER_CPU) $(BIN)/python -W error::ImportWarning -m pytest -q -n auto --dist loadgroup \
@@ -64,6 +64,10 @@ bench-scale: $(VENV)/.dev  ## rows, memory and workers, and workers that are kil
 	$(BIN)/python benchmarks/scale.py --fresh
 	$(BIN)/python benchmarks/scale.py --rows 50000000 --rounds 20
 	$(BIN)/python benchmarks/cluster_faults.py
+
+bench-promises: $(VENV)/.dev  ## how often intervals and other statements with a probability fail: an hour
+	$(BIN)/python benchmarks/interval_coverage.py --fresh
+	$(BIN)/python benchmarks/promises.py --fresh
 
 bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the studies of FairBoost and of the search: an hour
 	$(BIN)/python benchmarks/fairboost.py --fresh

@@ -1,7 +1,7 @@
 """Random projections by the thousand, judged by a linear program and by the duality gap.
 
     python benchmarks/fuzz_projection.py                    100,000 problems, in batches of 500
-    python benchmarks/fuzz_projection.py --problems 2000 --seed 7 --output /tmp/fuzz
+    python benchmarks/fuzz_projection.py --problems 2000 --seed 7 --output fuzz
     python benchmarks/fuzz_projection.py --show 0 4711      one problem, and what became of it
 
 Problems have 2 to 50 groups, masses down to exp(-1400), slack from 0 on, empty cells, and features

@@ -22,11 +22,11 @@ from fairproj.constraints import AllOf, demographic_parity, equal_opportunity, e
 from fairproj.data.cells import Cells
 from fairproj.inference.gap_change import _difference, _highest_end
 from fairproj.report._importance import LEVEL, ROUNDING, _differences, _Means
-from test_projection import EVENTS, pair_features
+from test_projection import EVENTS
 
 
 def blocks_of(n_groups, name):
-    """The block of each cell 2 g + l and the event of each block, as in `pair_features`."""
+    """The block of each cell 2 g + l and the event of each block, as in `fuzz_projection.pairs`."""
     group, label = np.repeat(np.arange(n_groups), 2), np.tile([0, 1], n_groups)
     if name == "all":
         return group, np.zeros(n_groups, dtype=np.intp)
@@ -47,7 +47,7 @@ def cases(draw, most_groups=6):
 @given(cases())
 def test_blocks_are_the_solution_of_the_general_solver(case):
     n_groups, name, log_mass, epsilon = case
-    features = pair_features(n_groups, EVENTS[name])
+    features = fuzz_projection.pairs(n_groups, EVENTS[name])
     slack = np.full(features.shape[1], epsilon)
     block, event = blocks_of(n_groups, name)
     w = BlockProjector(block, event, np.full(len(event), epsilon))(log_mass)
@@ -106,13 +106,13 @@ def test_sixty_groups_against_a_conic_solver(epsilon):
     assert problem.status == "optimal"
     assert mine.kl == pytest.approx(problem.value, abs=1e-7)
     np.testing.assert_allclose(mine.mass, w.value, atol=1e-5)
-    features = pair_features(60, EVENTS["odds"])
+    features = fuzz_projection.pairs(60, EVENTS["odds"])
     assert (np.abs(mine.mass @ features) <= epsilon + 1e-9).all()
 
 
 def test_features_of_all_pairs_are_recognised():
     log_mass = np.log(np.random.default_rng(0).dirichlet(np.ones(24)))
-    features = pair_features(12, EVENTS["odds"])
+    features = fuzz_projection.pairs(12, EVENTS["odds"])
     order = np.random.default_rng(1).permutation(features.shape[1])
     signs = np.random.default_rng(2).choice([-1.0, 1.0], len(order))
     mixed = features[:, order] * signs
@@ -172,12 +172,12 @@ def test_cells_that_can_have_no_mass():
 def test_an_event_with_an_empty_block_and_no_slack_has_no_mass():
     log_mass = np.log([0.2, 0.3, 0.5, 1.0])
     log_mass[3] = -np.inf  # the second group has no positives
-    w = project(log_mass, pair_features(2, EVENTS["positive"]), np.zeros(1))
+    w = project(log_mass, fuzz_projection.pairs(2, EVENTS["positive"]), np.zeros(1))
     np.testing.assert_allclose(w.mass, [2 / 7, 0, 5 / 7, 0])
     assert w.log_factors[1] == -np.inf
     log_mass[0] = -np.inf  # nor the first any negatives: .1 is all that the blocks can hold
     with pytest.raises(ProjectionError, match="no distribution"):
-        project(log_mass, pair_features(2, EVENTS["odds"]), np.array([0.1, 0.0]))
+        project(log_mass, fuzz_projection.pairs(2, EVENTS["odds"]), np.array([0.1, 0.0]))
 
 
 def many(n_groups, n_rows=20, seed=0):

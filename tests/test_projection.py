@@ -1,7 +1,5 @@
 """The projection against other solvers, and its properties as statements of mathematics."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -12,27 +10,16 @@ import oracles
 from fairproj import project
 from fairproj.boosting.dual import ProjectionError, solve_dual
 from fairproj.boosting.projection import Projector
+from fuzz_projection import pairs
 
 EVENTS = {"all": [(0, 1)], "positive": [(1,)], "odds": [(1,), (0,)]}
-
-
-def pair_features(n_groups, events):
-    """All pairs of groups; cell 2 g + l is group g with label l."""
-    columns = []
-    for event in events:
-        for a, b in combinations(range(n_groups), 2):
-            column = np.zeros(2 * n_groups)
-            for label in event:
-                column[2 * b + label], column[2 * a + label] = 1.0, -1.0
-            columns.append(column)
-    return np.array(columns).T
 
 
 @st.composite
 def problems(draw, most_groups=5):
     """Masses, features of pairs of groups, slack."""
     n_groups = draw(st.integers(2, most_groups))
-    features = pair_features(n_groups, EVENTS[draw(st.sampled_from(sorted(EVENTS)))])
+    features = pairs(n_groups, EVENTS[draw(st.sampled_from(sorted(EVENTS)))])
     raw = draw(arrays(float, 2 * n_groups, elements=st.floats(0.001, 1)))
     epsilon = draw(st.sampled_from([0.0, 0.001, 0.02, 0.1, 0.3]))
     return raw / raw.sum(), features, np.full(features.shape[1], epsilon)
@@ -160,7 +147,7 @@ def test_kl_is_exact_to_1e_9_against_the_conic_solver(epsilon):
     rng = np.random.default_rng(0)
     compared = 0
     for _ in range(20):
-        features = pair_features(4, EVENTS["odds"])
+        features = pairs(4, EVENTS["odds"])
         mass = rng.dirichlet(np.full(8, 5.0))
         mine = project(np.log(mass), features, np.full(12, epsilon))
         status, value, _ = oracles.project_by_cvxpy(mass, features, np.full(12, epsilon))
@@ -179,7 +166,7 @@ def test_vanishing_masses(n_groups, event, epsilon, smallest):
     log_mass[1::2] = -1400.0 if smallest == 0 else np.log(smallest)
     log_mass[1] = 0.0
     log_mass -= np.logaddexp.reduce(log_mass)
-    features = pair_features(n_groups, EVENTS[event])
+    features = pairs(n_groups, EVENTS[event])
     slack = np.full(features.shape[1], epsilon)
     w = project(log_mass, features, slack)
     assert np.isfinite(w.mass).all()
@@ -194,7 +181,7 @@ def test_masses_over_hundreds_of_orders_of_magnitude(seed):
     """Whatever the masses, the uniform distribution is feasible: a solution exists."""
     rng = np.random.default_rng(seed)
     n_groups = int(rng.integers(2, 6))
-    features = pair_features(n_groups, EVENTS["odds"])
+    features = pairs(n_groups, EVENTS["odds"])
     log_mass = rng.uniform(-1500, 0, 2 * n_groups)
     log_mass -= np.logaddexp.reduce(log_mass)
     epsilon = np.full(features.shape[1], rng.choice([0.0, 1e-8, 1e-4, 0.05]))
@@ -206,7 +193,7 @@ def test_masses_over_hundreds_of_orders_of_magnitude(seed):
 
 def test_a_feature_of_rounding_noise_is_none():
     mass = np.array([0.1, 0.4, 0.3, 0.2])
-    features = np.column_stack([pair_features(2, EVENTS["all"]), np.full(4, 1e-16)])
+    features = np.column_stack([pairs(2, EVENTS["all"]), np.full(4, 1e-16)])
     w = project(np.log(mass), features, np.zeros(2))
     assert np.abs(w.balance).max() < 1e-9
 
@@ -225,7 +212,7 @@ def test_two_hundred_cells_and_a_hundred_constraints(epsilon):
 
 def test_one_slack_for_each_constraint_and_features_of_any_scale():
     mass = np.array([0.1, 0.4, 0.3, 0.2])
-    features = pair_features(2, EVENTS["odds"])
+    features = pairs(2, EVENTS["odds"])
     epsilon = np.array([0.02, 0.15])
     w = project(np.log(mass), features, epsilon)
     assert (np.abs(w.balance) <= epsilon + 1e-9).all()
@@ -235,7 +222,7 @@ def test_one_slack_for_each_constraint_and_features_of_any_scale():
 
 
 def test_a_constraint_without_limit_is_no_constraint():
-    features = pair_features(3, EVENTS["odds"])
+    features = pairs(3, EVENTS["odds"])
     mass = np.random.default_rng(3).dirichlet(np.ones(len(features)))
     some = np.arange(features.shape[1]) % 2 == 0
     got = project(np.log(mass), features, np.where(some, 0.01, np.inf))
@@ -268,7 +255,7 @@ def test_an_infeasible_set_is_said_to_be_infeasible(features):
 
 
 def test_a_projector_can_be_used_again():
-    features = pair_features(3, EVENTS["odds"])
+    features = pairs(3, EVENTS["odds"])
     projector = Projector(features, np.full(6, 0.02))
     rng = np.random.default_rng(0)
     for _ in range(5):

@@ -18,7 +18,7 @@ class StepRule:
     Attributes
     ----------
     first, least, largest : float
-        The first step, and the bounds of all steps, in units of 1 / G for G groups.
+        The first step, and the bounds of all steps, in units of the multiplier: see `units`.
     growth, reduction : float
         The factors of a step whose violation keeps or changes its sign.
     band : float
@@ -27,9 +27,7 @@ class StepRule:
         The share that multipliers lose each round while the gap is within that band, so that
         accuracy is won back.
     by_weight : float
-        Steps of a multiplier are multiplied by min(1, by_weight G S(a, e)), with S(a, e) the weight
-        of the rows of group a that the rate counts. A multiplier lam changes the cost of each of
-        these rows by lam / S(a, e): without this bound, the costs of small groups would jump.
+        The largest unit of a multiplier, as a multiple of the weight of its rows.
     """
 
     first: float = 1.0
@@ -41,9 +39,14 @@ class StepRule:
     leak: float = 0.005
     by_weight: float = 2.0
 
-    def scale(self, weight: Array) -> Array:
-        """min(1, by_weight G S(a, e)) for weights of shape (n_groups, n_requirements)."""
-        return np.minimum(1.0, self.by_weight * len(weight) * weight)
+    def units(self, weight: Array) -> Array:
+        """The unit of each multiplier's steps, min(1 / G, by_weight S(a, e)), for G groups.
+
+        S(a, e) is the weight of the rows of group a that the rate counts. A multiplier lam changes
+        the cost of each of these rows by lam / S(a, e), so the costs of small groups would jump if
+        the unit were 1 / G for all.
+        """
+        return np.minimum(1 / len(weight), self.by_weight * weight)
 
 
 class AdaptiveSteps:
@@ -55,22 +58,22 @@ class AdaptiveSteps:
     Parameters
     ----------
     rule : StepRule
-    scale : array
+    unit : array
         The unit of each step.
     """
 
-    def __init__(self, rule: StepRule, scale: Any) -> None:
-        self._rule, self._scale = rule, np.asarray(scale, dtype=float)
-        self._step = rule.first * self._scale
-        self._sign = np.zeros(self._scale.shape)
+    def __init__(self, rule: StepRule, unit: Any) -> None:
+        self._rule, self._unit = rule, np.asarray(unit, dtype=float)
+        self._step = rule.first * self._unit
+        self._sign = np.zeros(self._unit.shape)
 
     def __call__(self, violation: Array) -> Array:
         """By how much to move each multiplier."""
         rule, sign = self._rule, np.sign(violation)
         same = self._sign * sign
         factor = np.where(same > 0, rule.growth, np.where(same < 0, rule.reduction, 1.0))
-        step = np.maximum(self._step * factor, rule.least * self._scale)
-        self._step = np.minimum(step, rule.largest * self._scale)
+        step = np.maximum(self._step * factor, rule.least * self._unit)
+        self._step = np.minimum(step, rule.largest * self._unit)
         self._sign = np.where(sign == 0, self._sign, sign)
         move: Array = self._step * violation
         return move
@@ -81,8 +84,8 @@ class Multipliers:
 
     =============  ==================================================================
     difference     lam(a, e) of each group, with sum_a lam(a, e) = 0; moved by the part of the
-                   group's rate that lies outside of the band, less its share of the sum of all
-                   moves (shares are as the units of the steps); shrunk while all lie within
+                   group's rate that lies outside of the band; then their sum is subtracted, from
+                   each in proportion to the unit of its steps; shrunk while all lie within
     ratio r        nu(a, b) >= 0 of each pair, moved by r rate(a) - rate(b)
     global limit   nu >= 0, moved by the rate less its limit
     =============  ==================================================================
@@ -110,15 +113,15 @@ class Multipliers:
         rule: StepRule | None = None,
     ) -> None:
         self._kinds, self._rule = kinds, rule or StepRule()
-        scale = self._rule.scale(weight) / len(weight)
+        unit = self._rule.units(weight)
         ratios = [e for e, kind in enumerate(kinds) if kind == "ratio"]
-        by_pair = {e: np.minimum.outer(scale[:, e], scale[:, e]) for e in ratios}
+        by_pair = {e: np.minimum.outer(unit[:, e], unit[:, e]) for e in ratios}
         self._pairs = {e: np.zeros_like(pairs) for e, pairs in by_pair.items()}
         self._pair_steps = {e: AdaptiveSteps(self._rule, pairs) for e, pairs in by_pair.items()}
-        self._share = scale / scale.sum(axis=0)
-        self._steps = AdaptiveSteps(self._rule, scale)
+        self._share = unit / unit.sum(axis=0)
+        self._steps = AdaptiveSteps(self._rule, unit)
         self._limit_step = AdaptiveSteps(self._rule, 1.0)
-        self.by_group = np.zeros_like(scale)
+        self.by_group = np.zeros_like(unit)
         self.limit = 0.0
 
     def update(self, rates: Array, allowed: Array, limit_excess: float = 0.0) -> None:
