@@ -123,7 +123,12 @@ def test_the_derivatives_of_the_guides_loss(guide):
     m, step = np.linspace(-3, 3, 98), 1e-6
     slope = -(loss.value(m + step) - loss.value(m - step)) / (2 * step)
     np.testing.assert_allclose(loss.slope(m), slope, atol=1e-5)
-    np.testing.assert_allclose(loss.value_and_slope(m), [loss.value(m), loss.slope(m)])
+    weight, starts = np.linspace(1, 2, 98), np.array([0, 40])
+    for given in (None, weight):
+        sums, slopes = loss.sums_and_slope(m, starts, given)
+        value = loss.value(m) * (1 if given is None else given)
+        np.testing.assert_allclose(sums, [value[:40].sum(), value[40:].sum()])
+        np.testing.assert_allclose(slopes, loss.slope(m))
     bend = -(loss.slope(m + step) - loss.slope(m - step)) / (2 * step)
     np.testing.assert_allclose(loss.curvature(m, loss.slope(m)), bend, atol=1e-5)
 

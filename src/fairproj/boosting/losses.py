@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from scipy.special import expit
 
-from fairproj.data.types import Array
+from fairproj.data.types import Array, Codes
 
 ERROR_FLOOR = 1e-16  # a perfect learner votes like one of this error: 18.4
 _LARGEST_MARGIN = 500.0  # exp(-m) is finite beyond it, also as a sum over all rows
@@ -22,6 +22,12 @@ def vote(error: float) -> float:
     """alpha = 1/2 ln((1 - error) / error); large but finite for a perfect learner."""
     error = max(error, ERROR_FLOOR)
     return 0.5 * math.log((1 - error) / error)
+
+
+def sum_segments(values: Array, starts: Codes, weight: Array | None = None) -> Array:
+    """The sums of the values, times the weights if any, between one start and the next."""
+    total: Array = np.add.reduceat(values if weight is None else weight * values, starts)
+    return total
 
 
 Bound = Literal["multiplicative", "additive"] | None
@@ -50,8 +56,14 @@ class Loss(Protocol):
     def slope(self, margin: Array) -> Array:
         """u(m) = -phi'(m), the weight of a row in the gradient."""
 
-    def value_and_slope(self, margin: Array) -> tuple[Array, Array]:
-        """Both at once, which may be faster."""
+    def sums_and_slope(
+        self, margin: Array, starts: Codes, weight: Array | None = None
+    ) -> tuple[Array, Array]:
+        """The sums of phi(m), or of weight phi(m), over segments, and u(m) of each row.
+
+        A segment goes from one of the ``starts`` to the next and has at most
+        `fairproj.data.cell_order.SEGMENT_ROWS` rows.
+        """
 
     def curvature(self, margin: Array, slope: Array) -> Array:
         """phi''(m), where ``slope`` is that of the same margin."""
@@ -70,9 +82,11 @@ class ExponentialLoss:
     def slope(self, margin: Array) -> Array:
         return self.value(margin)
 
-    def value_and_slope(self, margin: Array) -> tuple[Array, Array]:
+    def sums_and_slope(
+        self, margin: Array, starts: Codes, weight: Array | None = None
+    ) -> tuple[Array, Array]:
         value = self.value(margin)
-        return value, value
+        return sum_segments(value, starts, weight), value
 
     def curvature(self, margin: Array, slope: Array) -> Array:
         return slope
@@ -86,21 +100,30 @@ class LogisticLoss:
     newton = True
 
     def value(self, margin: Array) -> Array:
-        return self.value_and_slope(margin)[0]
+        value: Array = np.logaddexp(0.0, -margin)
+        return value
 
     def slope(self, margin: Array) -> Array:
         slope: Array = expit(-margin)
         return slope
 
-    def value_and_slope(self, margin: Array) -> tuple[Array, Array]:
-        tail = np.abs(margin)  # then in place, which is a third faster
+    def sums_and_slope(
+        self, margin: Array, starts: Codes, weight: Array | None = None
+    ) -> tuple[Array, Array]:
+        """With t = exp(-|m|): phi = ln(1 + t) - min(m, 0), and u = t / (1 + t) or 1 / (1 + t).
+
+        Without weights, the sum of logarithms is the logarithm of a product, which takes a tenth of
+        the time. It is off by at most 1e-16 a row.
+        """
+        tail = np.abs(margin)
         np.exp(np.negative(tail, out=tail), out=tail)
-        slope = np.where(margin > 0, tail, 1.0)
+        slope = np.maximum(tail, margin <= 0)
         tail += 1.0
         slope /= tail
-        value = np.log(tail, out=tail)  # off by 1e-16 at most, and twice as fast as log1p
-        value -= np.minimum(margin, 0.0)
-        return value, slope
+        wrong = sum_segments(np.minimum(margin, 0.0), starts, weight)
+        if weight is None:
+            return np.log(np.multiply.reduceat(tail, starts)) - wrong, slope
+        return sum_segments(np.log(tail, out=tail), starts, weight) - wrong, slope
 
     def curvature(self, margin: Array, slope: Array) -> Array:
         return slope * (1.0 - slope)

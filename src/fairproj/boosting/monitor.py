@@ -27,15 +27,14 @@ def better_than_constants(
     cost of an error where it is right and adds it where it is wrong. The standard error is that of
     this paired difference. Cells are along axis 0 and alternate between class 0 and class 1.
     """
-    shape = (-1, *[1] * (correct.ndim - 1))
-    size, costs = size.reshape(shape), costs.reshape(shape)
-    label = (np.arange(len(size)) % 2).reshape(shape)
+    saved = costs @ correct  # less the cost of the constant's correct predictions
+    squares = costs**2
     useful = np.ones(correct.shape[1:], dtype=bool)
     for constant in (0, 1):
-        saved = np.where(label != constant, correct, 0.0)  # the constant is wrong there
-        added = np.where(label == constant, size - correct, 0.0)
-        mean = (costs * (saved - added)).sum(axis=0)
-        variance = (costs**2 * (saved + added)).sum(axis=0) - mean**2
+        same, other = slice(constant, None, 2), slice(1 - constant, None, 2)
+        mean = saved - costs[same] @ size[same]
+        differ = squares[other] @ correct[other] - squares[same] @ correct[same]
+        variance = differ + squares[same] @ size[same] - mean**2
         useful &= mean > np.sqrt(np.maximum(variance, 0.0) / effective_rows) + ROUNDING
     return useful
 
@@ -45,10 +44,8 @@ def says_both(correct: Array, size: Array) -> NDArray[np.bool_]:
 
     Cells are along axis 0 and alternate between class 0 and class 1.
     """
-    size = size.reshape(-1, *[1] * (correct.ndim - 1))
-    label = np.arange(len(size)).reshape(size.shape) % 2 == 1
-    predicted = np.where(label, correct, size - correct).sum(axis=0)
-    positive = float(size[label].sum())
+    predicted = correct[1::2].sum(axis=0) + size[::2].sum() - correct[::2].sum(axis=0)
+    positive = float(size[1::2].sum())
     rarer = np.minimum(predicted, 1 - predicted)
     return np.asarray(rarer >= LEAST_SPREAD * min(positive, 1 - positive) - ROUNDING)
 

@@ -20,7 +20,7 @@ from fairproj.boosting.multipliers import Multipliers
 from fairproj.boosting.operating_point import Share
 from fairproj.boosting.record import Observation, Round, StopReason
 from fairproj.boosting.rows import ScoredRows
-from fairproj.data.chunks import RowChunks
+from fairproj.data.cell_order import Segments
 from fairproj.data.types import Array
 from fairproj.engines.base import TIE, Fitted, Targets
 
@@ -72,8 +72,7 @@ class SignedCosts:
         self._limited = point.inside if isinstance(point, Share) and point.limited else None
         rates = [part.rate for part in monitor.requirements.parts]
         self._cost_model = CostModel(rows.cells, rows.size, rates, class_cost, self._limited)
-        self._chunks = RowChunks(len(rows.y))
-        self._gradient, self._hessian = np.zeros((2, len(rows.y)))
+        self._gradient, self._hessian = np.zeros((2, len(rows.order)))
         self._rates = monitor.requirements.reader(rows.size)
         self._cost_change = 0.0
         self._at_rest = True  # whether the costs are those of the round before
@@ -108,8 +107,6 @@ class SignedCosts:
         self._scale = magnitude / max(float(size @ magnitude), _FLOOR)  # costs that sum to one
         # Elsewhere q is a multiple of w within each cell.
         self._apart = self._costs.flipped | (self._scale < 1e-9)
-        index = self._rows.cells.index
-        self._apart_rows = np.flatnonzero(self._apart[index]) if self._apart.any() else None
 
     # A round
 
@@ -119,26 +116,26 @@ class SignedCosts:
         rows.losses()  # sets the slopes
         flips = bool(flipped.any())
 
-        def part(chunk: slice, cost: Array) -> Array:
-            index, label = rows.cells.index[chunk], rows.y[chunk]
-            slope = rows.slope[chunk]
-            margin = label * rows.margin[chunk]
+        def sums(chunk: Segments) -> Array:
+            margin, slope = chunk.signed(rows.margin[chunk.places]), rows.slope[chunk.places]
             if flips:
-                other = np.flatnonzero(flipped[index])
-                label, slope = label.copy(), slope.copy()
-                label[other] *= -1
-                margin[other] *= -1
+                other = chunk.expand(flipped)
+                np.negative(margin, out=margin, where=other)
+                slope = slope.copy()
                 slope[other] = loss.slope(margin[other])
-            np.take(self._scale, index, out=cost, mode="clip")
-            cost *= rows.weight[chunk]
+            cost = chunk.expand(self._scale)
+            cost *= rows.weight[chunk.places]
             if self.newton:
-                np.multiply(cost, loss.curvature(margin, slope), out=self._hessian[chunk])
+                self._hessian[chunk.rows] = cost * loss.curvature(margin, slope)
             w = np.multiply(cost, slope, out=cost)
-            np.multiply(w, label, out=self._gradient[chunk])
-            np.negative(self._gradient[chunk], out=self._gradient[chunk])
-            return np.bincount(index, w, len(flipped)).astype(float)
+            mass = chunk.sum(w)
+            gradient = chunk.signed(w, -1.0)
+            if flips:
+                np.negative(gradient, out=gradient, where=other)
+            self._gradient[chunk.rows] = gradient
+            return mass
 
-        self._mass = rows.cells.reduction.sum(np.sum(self._chunks(part), axis=0))
+        self._mass = rows.order.sum(sums)
         if not self.newton:
             total = max(float(self._mass.sum()), _FLOOR)
             self._gradient /= total
@@ -149,19 +146,17 @@ class SignedCosts:
 
     def judge(self, fitted: Fitted) -> float | None:
         """The learner's error under w, or None where no error ends the run (Newton steps)."""
-        h = _sign(fitted.h) if self.newton else fitted.h
-        self._h = h
-        index, n_cells = self._rows.cells.index, len(self._mass)
+        h = self._h = _sign(fitted.h) if self.newton else fitted.h
 
-        def part(rows: slice, scratch: Array) -> Array:
-            gradient = self._gradient[rows]
-            np.multiply(gradient, h[rows], out=scratch)
-            scratch += np.abs(gradient)
-            return np.bincount(index[rows], scratch, n_cells).astype(float)
+        def sums(chunk: Segments) -> Array:
+            gradient = self._gradient[chunk.rows]
+            wrong = np.multiply(gradient, h[chunk.rows], out=chunk.scratch)
+            wrong += np.abs(gradient, out=gradient)
+            return chunk.sum(wrong)
 
         total = max(float(self._mass.sum()), _FLOOR)
         # Sums of w (1 - y~ h): exactly zero for a learner without mistakes.
-        wrong = self._rows.cells.reduction.sum(np.sum(self._chunks(part), axis=0))
+        wrong = self._rows.order.sum(sums)
         wrong = wrong / total if self.newton else wrong
         self._error_w = float(wrong.sum()) / 2
         self._error_q, self._tv = self._unconstrained(h, self._mass / total - wrong)
@@ -178,7 +173,7 @@ class SignedCosts:
         cost = self._cost_model.class_cost
         ratio = np.divide(cost, self._scale, out=np.zeros(len(cost)), where=~self._apart)
         q, agreed_q = self._mass * ratio, agreed * self._mass.sum() * ratio
-        if self._apart_rows is not None:
+        if self._apart.any():
             own_q, own_agreed = self._own_sums(h)
             q, agreed_q = q + own_q, agreed_q + own_agreed
         total = max(float(q.sum()), _FLOOR)
@@ -188,12 +183,14 @@ class SignedCosts:
 
     def _own_sums(self, h: NDArray[Any]) -> tuple[Array, Array]:
         """Sums of s k u and s k u y h over the rows of cells where q is no multiple of w."""
-        chosen, rows = self._apart_rows, self._rows
-        index, y = rows.cells.index[chosen], rows.y[chosen]
-        slope = rows.weight[chosen] * self.loss.slope(y * rows.margin[chosen])
-        slope *= self._cost_model.class_cost[index]
-        values = (slope, slope * y * h[chosen])
-        local = np.array([np.bincount(index, each, len(rows.size)) for each in values], float)
+        rows, loss = self._rows, self.loss
+        local = np.zeros((2, len(rows.size)))
+        for cell in np.flatnonzero(self._apart).tolist():
+            at = rows.order.places(cell)
+            label = 1.0 if cell % 2 else -1.0
+            slope = rows.weight[at] * loss.slope(label * rows.margin[at])
+            agreed = label * (slope @ h[rows.order.rows[at]])
+            local[:, cell] = self._cost_model.class_cost[cell] * np.array([slope.sum(), agreed])
         sums = rows.cells.reduction.sum(local)
         return sums[0], sums[1]
 
@@ -212,15 +209,14 @@ class SignedCosts:
             return alpha
         reduction = self._rows.cells.reduction
         for _ in range(_MOST_STEPS):
-
-            def part(rows: slice, scratch: Array) -> Array:
-                agreed = np.multiply(self._gradient[rows], self._h[rows], out=scratch)  # -w y~ h
-                w = self._hessian[rows]
+            local = np.zeros(2)
+            for chunk in self._rows.order:
+                w, rows = self._hessian[chunk.rows], chunk.rows
+                agreed = self._gradient[rows] * self._h[rows]  # -w y~ h
                 exponent = np.divide(agreed, w, out=np.zeros(len(w)), where=w > 0)
-                tilted = agreed * np.exp(alpha * exponent)  # noqa: B023
-                return np.array([tilted.sum(), tilted @ exponent])
-
-            slope, curvature = reduction.sum(np.sum(self._chunks(part), axis=0))
+                tilted = agreed * np.exp(alpha * exponent)
+                local += [tilted.sum(), tilted @ exponent]
+            slope, curvature = reduction.sum(local)
             move = float(-slope / max(curvature, _FLOOR))
             alpha = min(max(alpha + move, 0.0), LARGEST_VOTE)
             if abs(move) <= 1e-9 * (1 + alpha):

@@ -19,7 +19,7 @@ from fairproj.data.reduction import Reduction
 from fairproj.data.types import Matrix
 from fairproj.data.user_warning import warn_user
 
-_MEDIAN_ROWS = 4_000
+_MEDIAN_ROWS = 1_000
 
 
 @dataclass(frozen=True)
