@@ -1,4 +1,7 @@
-"""The pages: ``docs/arena.md`` with the answers, and one with every problem and constraint."""
+"""The pages: ``docs/arena.md`` with the answers, and one with every problem and constraint.
+
+With the former, the short table of the README is written too.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from arena import figures, losses, tables
+from arena import figures, losses, readme, tables
 from arena.plan import CONSTRAINTS, Plan, Problem
 from arena.run import SHOWN, read_results
 from arena.summary import OURS, compare, frontier_distance, references, summarise
@@ -19,6 +22,7 @@ from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
 
 HERE = Path(__file__).parent
+README = HERE.parents[1] / "README.md"
 MANY = 10  # splits, from which on intervals mean something
 
 
@@ -37,6 +41,8 @@ def write_pages(plan: Plan, results: Path, page: Path) -> None:
     images = page.with_name(page.stem)
     write_text(page, content.page(images))
     write_text(page.with_name(f"{page.stem}-details.md"), content.details(page.stem))
+    if page == README.parent / "docs" / "arena.md":
+        readme.update(README, readme.peer_table(content.summary, plan, times))
 
 
 def _tuples(entry: dict[str, Any]) -> dict[str, Any]:

@@ -86,6 +86,8 @@ class Method:
         What a user writes for one fit and its predictions, given X, y, groups, X_new, groups_new.
     note : str
         For the page.
+    gives : str
+        What comes out, for the short table of the README.
     timed : dict
         The setting that is timed; by default the middle of the grid.
     """
@@ -102,6 +104,7 @@ class Method:
     problems: tuple[str, ...] = ()
     seconds: float = 1.0
     note: str = ""
+    gives: str = "one model"
     timed: Setting | None = None
 
     def takes(self, problem: Problem) -> bool:

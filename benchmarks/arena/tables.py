@@ -104,7 +104,7 @@ def target_table(summary: pd.DataFrame, plan: Plan) -> Lines:
     for method in plan.methods:
         if method.name not in set(summary["method"]):
             continue
-        own = _same_cells(summary, method.name)
+        own = same_cells(summary, method.name)
         both = [own[own["method"] == name] for name in (method.name, OURS)]
         line = [_bold(method.name)]
         for target in targets:
@@ -118,7 +118,7 @@ def target_table(summary: pd.DataFrame, plan: Plan) -> Lines:
     return lines
 
 
-def _same_cells(summary: pd.DataFrame, method: str) -> pd.DataFrame:
+def same_cells(summary: pd.DataFrame, method: str) -> pd.DataFrame:
     """Rows of a method and ours, in the cells and splits that both have."""
     rows = summary[summary["method"].isin([method, OURS])]
     n_methods = rows.groupby([*CELL, "split"])["method"].transform("nunique")
