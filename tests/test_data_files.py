@@ -157,6 +157,18 @@ def test_errors_for_damaged_files_are_one_sentence(tmp_path, name, content, word
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
+def test_texts_that_reach_beyond_their_column_are_refused(tmp_path, text_type):
+    """pyarrow opens such a file, and whatever looks at the texts would crash."""
+    path, texts = tmp_path / "a.feather", pa.array(["a", "bc", "def"] * 30, text_type)
+    pa.feather.write_feather(pa.table({"a": texts}), str(path), compression="uncompressed")
+    raw = path.read_bytes()
+    at = raw.index(texts.buffers()[1].to_pybytes()[:64])  # where each text starts
+    path.write_bytes(raw[: at + 43] + b"\x7f" + raw[at + 44 :])
+    with pytest.raises(DataFileError, match="cannot be read as a table"):
+        DataFile.from_path(path).read_frame()
+
+
 def test_errors_for_missing_files_and_columns(tmp_path):
     with pytest.raises(DataFileError, match="does not exist"):
         DataFile.from_path(tmp_path / "a.csv").read()

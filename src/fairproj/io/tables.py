@@ -123,10 +123,11 @@ class DataFile:
             if not table.num_rows:
                 raise no_rows(self.path)
             limit.check_rows(table)
+            table = apply_types(table, types)  # validates it, which nothing may come before
             nearly = find_nearly_numbers(
                 (name, table.column(name)) for name in _inferred(table, types)
             )
-            return apply_types(table, types), replace(spelled, nearly=nearly)
+            return table, replace(spelled, nearly=nearly)
 
     def _limit(self, *, at_once: bool) -> Limit:
         return Limit.of(self.path, at_once=at_once, packed_text=self.compression is not None)
