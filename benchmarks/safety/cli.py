@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--replay", metavar="SEED:INDEX", help="try one file of a part in full view"
     )
+    parser.add_argument("--again", action="store_true", help="try blocks with failures again")
     parser.add_argument("--fresh", action="store_true", help="discard what is kept")
     parser.add_argument("--output", type=Path, default=RESULTS, help="the folder for pages")
     return parser
@@ -62,6 +63,8 @@ def _try_files(name: str, arguments: argparse.Namespace) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         if arguments.fresh:
             path.unlink(missing_ok=True)
+        if arguments.again:
+            kept.discard_failed(path)
         failed = _run(name, path, _missing(path, arguments), Path(folder), arguments)
     kept.write_page(path, part, f"{COMMAND} {name}", arguments.output / page)
     return failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +37,7 @@ class EffectMonitor:
     def _hook(self, event: str, args: tuple[Any, ...]) -> None:
         seen = self._seen
         if seen is not None and event not in self._usual and self._is_bad(event, args):
-            seen.append(f"{event} {args!r}"[:300])
+            seen.append(f"{event} {args!r}"[:100] + f" in {_callers()}")
 
     def _is_bad(self, event: str, args: tuple[Any, ...]) -> bool:
         if event == "os.remove" and str(args[0]).startswith(self._scratch):
@@ -52,3 +53,9 @@ class EffectMonitor:
         if event == "compile":  # ast.literal_eval, which reads the header of an array
             return args[1] != "<unknown>"
         return event != "marshal.loads" and bool(self.ALWAYS.match(event))
+
+
+def _callers() -> str:
+    """The innermost files and lines, without those of the import system."""
+    stack = [frame for frame in traceback.extract_stack() if "frozen" not in frame.filename]
+    return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in stack[-8:-3][::-1])

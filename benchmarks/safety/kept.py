@@ -19,6 +19,12 @@ def done_blocks(path: Path) -> set[Block]:
     return {Block(**line["case"]) for line in read_kept(path)}
 
 
+def discard_failed(path: Path) -> None:
+    """Remove blocks with failures, so that they are tried again."""
+    lines = [line for line in read_kept(path) if not line["result"]["failures"]]
+    write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
 def keep(path: Path, tally: Tally) -> None:
     """Add the counts of a block."""
     result: dict[str, Any] = {"version": __version__, "seconds": round(tally.seconds, 1)}
