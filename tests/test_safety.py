@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def test_mutated_model_files_are_refused_or_answer(models, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_data_files_with_faults_are_read_or_refused(tmp_path):
+def test_data_files_with_faults_are_read_or_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where archives are unpacked
     data_files.prepare(tmp_path)
     trial = data_files.Trial(tmp_path, tmp_path)
     kinds = set()

@@ -161,6 +161,7 @@ def _serve(part: str, folder: Path, wire: Connection) -> None:
 
 def replay(part: str, folder: Path, seed: int, index: int) -> tuple[str, Path, Outcome]:
     """Try one file in this process: its kind, where it is, and how it ended."""
+    tempfile.tempdir = str(folder)
     trial = importlib.import_module(part).Trial(folder, folder)
     kind, path = trial.make(seed, index)
     print(f"{kind}: {path}", flush=True)
