@@ -65,11 +65,12 @@ def kill_batch(name: str, rng: random.Random, times: int) -> Counter[str]:
         seconds, opened = _usual(command, folder)
         while counts["killed"] < times:
             before = {name: _digest(folder / name) for name in command.outputs}
+            partial = set(_partial(folder))  # of kills before; this one may come before they go
             fork = _started(command, folder)
             number = signal.SIGTERM if rng.random() < 0.25 else signal.SIGKILL
             _wait(fork, seconds, opened, rng)
             counts[_end(fork, number)] += 1
-            if number == signal.SIGTERM and _partial(folder):
+            if number == signal.SIGTERM and set(_partial(folder)) - partial:
                 counts[LEFT] += 1
             counts[_found(folder, before)] += 1
         _usual(command, folder)

@@ -376,10 +376,9 @@ class FairBoostClassifier(BoostedClassifier):
                 "constraints is None already; leave one of them out"
             )
 
-    def _uses_newton(self) -> bool:  # no property: dir() must not ask for an unknown loss
+    def _uses_newton(self) -> bool:  # no property: dir() would ask for the loss
         return self.tree_step == "newton" and find_loss(self.loss).newton
 
-    @property
     def _learner_votes(self) -> str:
         return "newton" if self._uses_newton() else self.votes
 
