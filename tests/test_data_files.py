@@ -22,7 +22,7 @@ import pyarrow.parquet
 import pytest
 
 from fairproj.io import atomic, tables
-from fairproj.io.atomic import atomic_path, write_text
+from fairproj.io.atomic import atomic_path, check_writable, write_text
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, column_types
 from fairproj.io.table_writer import write_chunks
@@ -223,6 +223,17 @@ def test_temporary_files_are_removed_unless_a_process_writes_them(tmp_path):
     with atomic_path(target) as partial:
         partial.write_text("newest")
     assert target.read_text() == "newest"
+
+
+def test_a_signal_that_comes_when_the_temporary_file_exists_removes_it(tmp_path, monkeypatch):
+    def end(*_):
+        raise SystemExit(143)
+
+    monkeypatch.setattr(atomic, "_lock", end)
+    for write in (lambda: write_text(tmp_path / "a", "x"), lambda: check_writable(tmp_path / "a")):
+        with pytest.raises(SystemExit):
+            write()
+        assert os.listdir(tmp_path) == []
 
 
 def test_a_file_that_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):
