@@ -54,11 +54,9 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 bench-start: $(VENV)/.dev  ## how long the command line takes to start
 	$(BIN)/python benchmarks/startup.py
 
-bench-safety: $(VENV)/.dev  ## mutated model and data files, random projections, runs killed at random: forty minutes
-	$(BIN)/python benchmarks/fuzz.py --seed 3
-	$(BIN)/python benchmarks/fuzz_csv.py
-	$(BIN)/python benchmarks/fuzz_projection.py --fresh
-	$(BIN)/python benchmarks/kill.py
+bench-safety: $(VENV)/.dev  ## mutated model and data files, kills, full disks, random projections: two hours; goes on where it was
+	$(BIN)/python benchmarks/safety
+	$(BIN)/python benchmarks/fuzz_projection.py
 
 bench-scale: $(VENV)/.dev  ## rows, memory and workers, and workers that are killed: half an hour
 	$(BIN)/python benchmarks/scale.py --fresh

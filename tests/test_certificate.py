@@ -169,6 +169,23 @@ def test_ties_at_margin_zero_count_as_the_model_predicts_them():
     assert np.isclose(model.certificate_.train_error, error)
 
 
+@pytest.mark.parametrize("scale", [1e39, 1e200, 1e300])
+@pytest.mark.parametrize("max_depth", [1, 4])
+def test_features_of_any_size_have_a_certificate_that_holds(scale, max_depth):
+    """The loss that it states is that of the model, counted anew from its margins."""
+    X, y, groups = make_sample()
+    model = FairProjClassifier(n_estimators=20, max_depth=max_depth)
+    model.fit(X / 8 * scale, y, sensitive_features=groups)
+    plain = FairProjClassifier(n_estimators=20, max_depth=max_depth)
+    plain.fit(X / 8, y, sensitive_features=groups)
+    margin = model.decision_function(X / 8 * scale)
+    certificate = model.certificate_
+    assert certificate.holds
+    assert certificate.loss == pytest.approx(np.exp(-y * margin).mean(), abs=1e-9)
+    assert certificate.loss == pytest.approx(plain.certificate_.loss, abs=0.01)
+    assert certificate.loss < 0.95
+
+
 def test_the_loss_is_exact_after_600_rounds():
     X, y, groups = make_sample(500)
     model = FairProjClassifier(epsilon=0.45, n_estimators=600).fit(X, y, sensitive_features=groups)

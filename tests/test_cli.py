@@ -754,7 +754,7 @@ def kill_while_writing(arguments):
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["train", "predict", "report"])
 def test_a_run_killed_while_it_writes_leaves_no_half_file(folder, model, command):
-    """The worst moment here; benchmarks/kill.py kills at random ones, fifty times a command."""
+    """The worst moment here; benchmarks/safety kills at random ones."""
     out = folder / {"train": "k.fairproj", "predict": "k.parquet", "report": "k.html"}[command]
     arguments = {
         "train": ["train", folder / "german.csv", *TRAIN],

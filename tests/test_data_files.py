@@ -22,7 +22,7 @@ import pyarrow.parquet
 import pytest
 
 from fairproj.io import atomic, tables
-from fairproj.io.atomic import atomic_path, write_text
+from fairproj.io.atomic import atomic_path, check_writable, write_text
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, column_types
 from fairproj.io.table_writer import write_chunks
@@ -157,6 +157,18 @@ def test_errors_for_damaged_files_are_one_sentence(tmp_path, name, content, word
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text_type", [pa.string(), pa.large_string()])
+def test_texts_that_reach_beyond_their_column_are_refused(tmp_path, text_type):
+    """pyarrow opens such a file, and whatever looks at the texts would crash."""
+    path, texts = tmp_path / "a.feather", pa.array(["a", "bc", "def"] * 30, text_type)
+    pa.feather.write_feather(pa.table({"a": texts}), str(path), compression="uncompressed")
+    raw = path.read_bytes()
+    at = raw.index(texts.buffers()[1].to_pybytes()[:64])  # where each text starts
+    path.write_bytes(raw[: at + 43] + b"\x7f" + raw[at + 44 :])
+    with pytest.raises(DataFileError, match="cannot be read as a table"):
+        DataFile.from_path(path).read_frame()
+
+
 def test_errors_for_missing_files_and_columns(tmp_path):
     with pytest.raises(DataFileError, match="does not exist"):
         DataFile.from_path(tmp_path / "a.csv").read()
@@ -211,6 +223,17 @@ def test_temporary_files_are_removed_unless_a_process_writes_them(tmp_path):
     with atomic_path(target) as partial:
         partial.write_text("newest")
     assert target.read_text() == "newest"
+
+
+def test_a_signal_that_comes_when_the_temporary_file_exists_removes_it(tmp_path, monkeypatch):
+    def end(*_):
+        raise SystemExit(143)
+
+    monkeypatch.setattr(atomic, "_lock", end)
+    for write in (lambda: write_text(tmp_path / "a", "x"), lambda: check_writable(tmp_path / "a")):
+        with pytest.raises(SystemExit):
+            write()
+        assert os.listdir(tmp_path) == []
 
 
 def test_a_file_that_cannot_be_locked_is_left_alone(tmp_path, monkeypatch):

@@ -880,7 +880,7 @@ def test_trees_have_at_most_so_many_levels():
 
 
 def test_mutants_are_refused_or_answer(payload):
-    """A crash would end the tests; benchmarks/fuzz.py does the same with whole files."""
+    """A crash would end the tests; benchmarks/safety does the same with whole files."""
     rng, rows = random.Random(0), mixed(30, seed=8)[0]
     rows = np.column_stack([rows[["a", "b", "gaps"]], rows["kind"].cat.codes])
     values = [-1, 0, 1, 2, 7, 10**9, 1e38, -0.5, True, None, "1", [], [[0, [1]]]]

@@ -262,6 +262,8 @@ def report_errors(command: Command) -> Command:
             _fail(named if error.filename else str(error))
         except (ImportError, OSError, ValueError) as error:
             _fail(str(error) or type(error).__name__)
+        except MemoryError:
+            _fail("memory ran out; give the process more memory, or use fewer rows or columns")
 
     return run  # type: ignore[return-value]
 

@@ -166,7 +166,7 @@ class ClusterRun:
     def _check_trees(self) -> None:
         table = self._tables[0].table
         categories = n_categories(table.encoder)
-        votes = self._model._learner_votes
+        votes = self._model._learner_votes()
         try:
             read_trees(self.checkpoint.rounds, table.n_features, categories, votes)
         except ValueError as error:

@@ -382,7 +382,7 @@ def _progress(done: list[DoneRound], rows: Prepared, model: BoostedClassifier) -
     if not done:
         return None
     trees = read_trees(
-        done, rows.n_features, n_categories(rows.sample.encoder), model._learner_votes
+        done, rows.n_features, n_categories(rows.sample.encoder), model._learner_votes()
     )
     return Progress(trees, [one.vote for one in done], [one.log_loss for one in done])
 

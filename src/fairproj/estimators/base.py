@@ -235,14 +235,13 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reset=reset,
         )
 
-    @property
     def _learner_votes(self) -> str:
         """How the learners predict."""
         return self.votes
 
     def _settings(self) -> LearnerSettings:
         return LearnerSettings(
-            votes=self._learner_votes,
+            votes=self._learner_votes(),
             estimator=self.estimator,
             **{name: getattr(self, name) for name in self._tree_parameters},
             max_bins=self.max_bins,

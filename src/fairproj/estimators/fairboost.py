@@ -360,12 +360,12 @@ class FairBoostClassifier(BoostedClassifier):
             raise ValueError(
                 f"{given[0]} and {given[1]} both say where to decide; give one of them"
             )
-        if self._newton and self.estimator is not None:
+        if self._uses_newton() and self.estimator is not None:
             raise ValueError(
                 f"estimator={type(self.estimator).__name__} learns from weights and labels and "
                 "cannot take Newton steps; set tree_step='first_order'"
             )
-        if self._newton and self.votes != "confidence":
+        if self._uses_newton() and self.votes != "confidence":
             raise ValueError(
                 f"votes={self.votes!r} is for first-order steps, and Newton steps have values of "
                 "their own; set tree_step='first_order' or leave votes out"
@@ -376,13 +376,11 @@ class FairBoostClassifier(BoostedClassifier):
                 "constraints is None already; leave one of them out"
             )
 
-    @property
-    def _newton(self) -> bool:
+    def _uses_newton(self) -> bool:  # no property: dir() would ask for the loss
         return self.tree_step == "newton" and find_loss(self.loss).newton
 
-    @property
     def _learner_votes(self) -> str:
-        return "newton" if self._newton else self.votes
+        return "newton" if self._uses_newton() else self.votes
 
     def _settings(self) -> LearnerSettings:
         settings = super()._settings()
@@ -482,7 +480,7 @@ class FairBoostClassifier(BoostedClassifier):
             monitor,
             loss,
             class_cost,
-            newton=self._newton,
+            newton=self._uses_newton(),
             discrete=self.votes == "discrete",
             multipliers=self._multipliers(required, rows.size),
             patience=self.n_iter_no_change if self.early_stopping else None,

@@ -179,7 +179,7 @@ def _dump_model(model: BoostedClassifier, metadata: dict[str, Any]) -> ModelReco
 
 def _dump_fit(model: BoostedClassifier) -> FitRecord:
     ensemble = model._ensemble
-    votes: Any = model._learner_votes
+    votes: Any = model._learner_votes()
     return FitRecord(
         history=model.history_,
         certificate=asdict(model.certificate_),

@@ -48,8 +48,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     The new file has the mode of the file it replaces. If ``path`` is a symbolic link, its target
     is replaced.
     """
-    target, partial, mode, lock = _start(path)
-    try:
+    with _claimed(path) as (target, partial, mode):
         yield partial
         with _name_in_errors(path):
             with partial.open("rb") as file:
@@ -62,10 +61,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
                 f"{os.fspath(path)} has been created by another process meanwhile; the result is "
                 f"in {name}"
             )
-    finally:
-        partial.unlink(missing_ok=True)
-        if lock is not None:
-            os.close(lock)
 
 
 def _publish(partial: Path, target: Path) -> Path:
@@ -105,30 +100,43 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise the error that `atomic_path` would raise, before any work is done."""
-    _, partial, _, lock = _start(path)
-    partial.unlink()
-    if lock is not None:
-        os.close(lock)
+    with _claimed(path):
+        pass
 
 
-def _start(path: str | os.PathLike[str]) -> tuple[Path, Path, int | None, int | None]:
-    """The file to write, an empty temporary file beside it, the mode of the existing file, a lock.
+@contextmanager
+def _claimed(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path, int | None]]:
+    """The file to write, an empty temporary file beside it, and the mode of the existing file.
 
-    The lock tells other processes that the temporary file is in use, for as long as the returned
-    descriptor is open; None where files cannot be locked.
+    The temporary file is removed at the end. It is locked as long, where files can be locked, so
+    that other processes know that it is in use.
     """
     target = Path(os.path.realpath(path))
     if not target.name or not os.fspath(path):
         raise ValueError(f"{os.fspath(path)!r} is not the name of a file")
-    with _name_in_errors(path):
-        mode = _mode(Path(path))
-        _remove_leftovers(target)
-        while True:
-            partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
-            partial.touch(0o666 if mode is None else 0o600, exist_ok=False)
-            lock = _lock(partial)
-            if partial.exists():  # nobody has removed it before it was locked
-                return target, partial, mode, lock
+    partial, lock = target, None
+    try:  # a signal may end the process from the moment on at which the file exists
+        with _name_in_errors(path):
+            mode = _mode(Path(path))
+            _remove_leftovers(target)
+            while True:
+                partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+                partial.touch(0o666 if mode is None else 0o600, exist_ok=False)
+                lock = _lock(partial)
+                if partial.exists():  # nobody has removed it before it was locked
+                    break
+                _unlock(lock)
+                lock = None
+        yield target, partial, mode
+    finally:
+        if partial != target:
+            partial.unlink(missing_ok=True)
+        _unlock(lock)
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
 
 
 def _lock(partial: Path) -> int | None:

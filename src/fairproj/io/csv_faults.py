@@ -1,9 +1,11 @@
-"""The cell or line of a CSV file that pyarrow cannot read, found by a second look at the file."""
+"""The first line of a CSV file, and the cell or line that pyarrow cannot read."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,47 @@ from fairproj.io.number_texts import spelling_advice
 _OPTIONS = arrow_csv.ConvertOptions()
 _MISSING = frozenset(_OPTIONS.null_values)
 _BOOLEANS = frozenset([*_OPTIONS.true_values, *_OPTIONS.false_values])
+
+
+_LONGEST_FIELD = 1 << 26  # characters; that of the csv module by itself is 131,072
+
+
+class LongLineError(ValueError):
+    """A line that is longer than a line may be."""
+
+
+@contextmanager
+def long_fields() -> Iterator[None]:
+    """A context in which the csv module reads long fields too."""
+    before = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def read_first_line(text: str, delimiter: str) -> tuple[list[str], bool]:
+    """The cells of the first line that is not empty, and whether more text follows it.
+
+    pyarrow skips empty lines too.
+    """
+    lines, cells = io.StringIO(text, newline=""), []
+    with long_fields(), suppress(csv.Error):
+        cells = next(filter(None, csv.reader(lines, delimiter=delimiter)), [])
+    return cells, bool(lines.read(1))
+
+
+def whole_lines(lines: Any, longest: int) -> Iterator[str]:
+    """The lines of a text file; an error where one has ``longest`` characters."""
+    number = 0
+    while line := lines.readline(longest):
+        number += 1
+        if len(line) == longest:
+            raise LongLineError(
+                f"line {number:,} has more than {longest / 1e6:,.0f} million characters, which is "
+                "too long; shorten it"
+            )
+        yield line
 
 
 def find_fault(

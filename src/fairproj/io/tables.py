@@ -31,7 +31,13 @@ from pyarrow import ipc, parquet
 
 from fairproj.data.checks import listing
 from fairproj.data.user_warning import UserNote, warn_user
-from fairproj.io.csv_faults import find_fault
+from fairproj.io.csv_faults import (
+    LongLineError,
+    find_fault,
+    long_fields,
+    read_first_line,
+    whole_lines,
+)
 from fairproj.io.nearly_numbers import find_nearly_numbers
 from fairproj.io.number_texts import NumberTexts, Spelling, Traits, find_traits, read_commas
 from fairproj.io.table_types import (
@@ -43,10 +49,12 @@ from fairproj.io.table_types import (
     kind_words,
     mark_missing,
 )
+from fairproj.io.unpacked import Limit, TooLargeError
 
 CHUNK_ROWS = 131_072
 _CSV_BLOCK = 4 << 20  # bytes; pyarrow reads several blocks ahead
-_HEAD = 1 << 20  # bytes of a CSV file in which its first line is looked for
+_HEAD = 1 << 20  # bytes of a CSV file in which its first line is looked for at first
+_READ_ROWS = 2048  # of a Parquet file at a time, so that its size is seen before all are read
 _PARQUET_BUFFER = 1 << 20
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz", ".zip": "zip"}
 _KINDS = dict.fromkeys((".csv", ".tsv", ".txt"), "csv")
@@ -104,23 +112,36 @@ class DataFile:
         spelled = NumberTexts({})
         self.column_names()
         with translate_errors(self.path):
+            limit = self._limit(at_once=True)
             if self.kind == "parquet":
-                table = parquet.ParquetFile(self.path, page_checksum_verification=True).read()
+                table = self._read_parquet(limit)
             elif self.kind == "arrow":
+                limit.check_arrow()
                 table = self._open_arrow().read_all()
             else:
                 table, spelled = self._read_csv(types)
             if not table.num_rows:
                 raise no_rows(self.path)
+            limit.check_rows(table)
+            table = apply_types(table, types)  # validates it, which nothing may come before
             nearly = find_nearly_numbers(
                 (name, table.column(name)) for name in _inferred(table, types)
             )
-            return apply_types(table, types), replace(spelled, nearly=nearly)
+            return table, replace(spelled, nearly=nearly)
+
+    def _limit(self, *, at_once: bool) -> Limit:
+        return Limit.of(self.path, at_once=at_once, packed_text=self.compression is not None)
+
+    def _read_parquet(self, limit: Limit) -> pa.Table:
+        file = parquet.ParquetFile(self.path, page_checksum_verification=True)
+        limit.check_parquet(file.metadata)
+        batches = limit.held(file.iter_batches(_READ_ROWS))
+        return pa.Table.from_batches(batches, file.schema_arrow)
 
     def _read_csv(self, types: ColumnTypes) -> tuple[pa.Table, NumberTexts]:
         commas = self._commas(types)
         used = _as_text(types, commas)
-        with self._explained(used), self._open_csv() as stream:
+        with self._explained(used), self._open_for_arrow(at_once=True) as stream:
             table = arrow_csv.read_csv(stream, **self._csv_options(used))
         table = read_commas(mark_missing(table, types), commas)
         traits = find_traits((name, table.column(name)) for name in _inferred(table, types))
@@ -142,7 +163,7 @@ class DataFile:
             if pa.types.is_floating(table.schema.field(name).type)
         ]
         texts = dict.fromkeys(numbers, pa.string())
-        with self._open_csv() as stream:
+        with self._open_for_arrow(at_once=True) as stream:
             again = arrow_csv.read_csv(stream, **self._csv_options(texts, numbers))
         columns = mark_missing(again, {})
         return find_traits((name, columns.column(name)) for name in numbers)
@@ -180,7 +201,7 @@ class DataFile:
         """Those of all rows, of columns that have commas at the beginning of the file."""
         found = dict(traits)
         types = dict.fromkeys(found, pa.string())
-        with self._open_csv() as stream:
+        with self._open_for_arrow() as stream:
             for batch in arrow_csv.open_csv(stream, **self._csv_options(types, list(found))):
                 for name in found:
                     column = mark_missing(pa.Table.from_batches([batch]), {}).column(name)
@@ -247,16 +268,18 @@ class DataFile:
                 buffer_size=_PARQUET_BUFFER,
                 page_checksum_verification=True,
             )
+            self._limit(at_once=False).check_parquet(file.metadata)
             for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
                 yield batch.select(columns)
         elif self.kind == "arrow":
+            self._limit(at_once=False).check_arrow()
             for batch in _arrow_batches(self._open_arrow(columns)):
                 yield batch.select(columns)
         else:
             commas = self._commas({name: types[name] for name in columns if name in types})
             used = _as_text(types, commas)
             options = self._csv_options(used, columns)
-            with self._explained(used, columns), self._open_csv() as stream:
+            with self._explained(used, columns), self._open_for_arrow() as stream:
                 for batch in arrow_csv.open_csv(stream, **options):
                     yield read_commas(mark_missing(batch, types), commas)
 
@@ -299,19 +322,26 @@ class DataFile:
 
         pyarrow does not detect delimiters.
         """
-        with self._open_csv() as stream:
-            head = stream.read(_HEAD)
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
-        if not text.strip():
-            raise DataFileError(f"{self.path} is empty; give a table with a line of column names")
-        first_lines = {}
-        for delimiter in _DELIMITERS:
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-            with suppress(csv.Error):  # a long line that has no such delimiter
-                first_lines[delimiter] = next(filter(None, lines))  # pyarrow skips empty ones too
-        if not first_lines:
+        for size in (_HEAD, _CSV_BLOCK):  # pyarrow reads no longer lines than a block
+            with self._open_csv() as stream:
+                head = stream.read(size)
+            text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+            if not text.strip():
+                raise DataFileError(
+                    f"{self.path} is empty; give a table with a line of column names"
+                )
+            first = {delimiter: read_first_line(text, delimiter) for delimiter in _DELIMITERS}
+            delimiter, (names, is_whole) = max(first.items(), key=lambda one: len(one[1][0]))
+            if is_whole or len(head) < size:
+                break
+        else:
+            raise DataFileError(
+                f"the line of column names of {self.path} has more than "
+                f"{_CSV_BLOCK >> 20} MB; use fewer or shorter names"
+            )
+        if not names:
             raise DataFileError(f"{self.path} has no line of column names; give one")
-        return max(first_lines.items(), key=lambda line: len(line[1]))
+        return delimiter, names
 
     def _csv_options(
         self, types: ColumnTypes, columns: Sequence[str] | None = None
@@ -339,9 +369,15 @@ class DataFile:
             raise
 
     def _find_fault(self, types: ColumnTypes, columns: Sequence[str] | None) -> str | None:
-        with self._open_csv() as stream, suppress(csv.Error):
+        delimiter = self._header()[0]
+        with self._open_csv() as stream, suppress(csv.Error), long_fields():
             lines = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
-            return find_fault(lines, self._header()[0], csv_types(types), columns)
+            try:
+                return find_fault(
+                    whole_lines(lines, _CSV_BLOCK), delimiter, csv_types(types), columns
+                )
+            except LongLineError as error:
+                return str(error)
         return None
 
     def _open_csv(self) -> Any:
@@ -351,6 +387,21 @@ class DataFile:
         if self.compression == "zip":
             return self._open_zip()
         return pa.input_stream(str(self.path), compression=self.compression)
+
+    def _open_for_arrow(self, *, at_once: bool = False) -> Any:
+        """The same for pyarrow's own reading, if the content does not take too much.
+
+        pyarrow reads in threads that may outlive an error, and with it Python. They must not use
+        Python's decompressors, or the process never ends.
+        """
+        if self.compression is None:
+            return self._open_csv()
+        with self._open_csv() as stream:
+            limit = self._limit(at_once=at_once)
+            if self.compression in ("xz", "zip"):
+                return limit.unpack(stream)
+            limit.count(stream)
+        return self._open_csv()
 
     def _open_zip(self) -> Any:
         """Open the one table in a ZIP archive; what macOS adds to archives is passed over."""
@@ -549,6 +600,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError):
         raise
+    except TooLargeError as error:
+        raise DataFileError(str(error)) from None
     except UnicodeDecodeError as error:
         raise DataFileError(
             f"{path} is not text in UTF-8 (byte {error.start}); save it as UTF-8"

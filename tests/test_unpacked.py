@@ -1,0 +1,249 @@
+"""Compressed files that hold far more than their size: refused before they fill the memory."""
+
+import bz2
+import gzip
+import lzma
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+
+from commands import run
+from fairproj.io import tables, unpacked
+from fairproj.io.arrow_sizes import content_bytes
+from fairproj.io.tables import DataFile, DataFileError
+from fairproj.io.unpacked import Limit, free_memory, in_units
+
+HEADER, ROWS = b"a,b,sex,y,predicted\n", b"1.0,2.0,f,yes,no\n" * 600_000  # 10 MB
+BOMBS = ["a.csv.gz", "a.csv.bz2", "a.csv.xz", "a.csv.zst", "a.csv.zip"]
+BOMBS += ["a.parquet", "texts.parquet", "a.feather", "stream.arrow", "nulls.arrow"]
+
+READ = """
+import resource, sys
+from pathlib import Path
+from fairproj.io.tables import DataFile
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+most = pages * resource.getpagesize() + (1 << 30)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+for path in sys.argv[1:]:
+    try:
+        print(DataFile.from_path(path).read().num_rows)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def zstd(content):
+    return pa.Codec("zstd").compress(content, asbytes=True)
+
+
+def write_text_bomb(path):
+    """600 MB of rows in several files one after the other; 300 MB in a ZIP archive."""
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd}
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csv", HEADER + ROWS * 30)
+        return
+    packed, slow = pack[path.suffix], path.suffix in (".bz2", ".xz")
+    rows, times = (ROWS[: len(ROWS) // 20], 1200) if slow else (ROWS, 60)
+    path.write_bytes(packed(HEADER) + packed(rows) * times)
+
+
+def write_arrow_bomb(path):
+    if path.name == "nulls.arrow":
+        batch, times = pa.record_batch({"a": pa.nulls(2_000_000_000)}), 1
+    else:
+        batch, times = pa.record_batch(dict.fromkeys("abc", np.zeros(5_000_000))), 12
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    write = pa.ipc.new_stream if path.name == "stream.arrow" else pa.ipc.new_file
+    with write(str(path), batch.schema, options=options) as writer:
+        for _ in range(times):
+            writer.write_batch(batch)
+
+
+def write_parquet_bomb(path):
+    table = pa.table(dict.fromkeys("abc", np.zeros(5_000_000)))
+    times = 12
+    if path.name == "texts.parquet":  # one long text and many references to it
+        codes = pa.array(np.zeros(40_000, dtype=np.int8))
+        coded = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 100_000]))
+        table, times = pa.table({"a": coded}).replace_schema_metadata(), 1
+    with pa.parquet.ParquetWriter(
+        path, table.schema, compression="zstd", store_schema=False
+    ) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+
+
+@pytest.fixture(scope="module")
+def bombs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bombs")
+    for name in BOMBS:
+        path = folder / name
+        if ".csv" in name:
+            write_text_bomb(path)
+        elif path.suffix == ".parquet":
+            write_parquet_bomb(path)
+        else:
+            write_arrow_bomb(path)
+        assert path.stat().st_size < 2_000_000
+    return folder
+
+
+@pytest.mark.slow
+def test_bombs_are_refused_with_little_memory(bombs):
+    paths = [bombs / name for name in BOMBS]
+    done = subprocess.run(
+        [sys.executable, "-c", READ, *map(str, paths)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(BOMBS), lines
+    for path, line in zip(paths, lines, strict=True):
+        assert line.startswith(f"{path} takes "), line
+        assert "and its content more than 268 MB; if you trust it, " in line, line
+        assert ("unpack it, or " in line) == (".csv" in path.name), line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip", "a.parquet", "a.feather"])
+def test_commands_that_read_in_chunks_refuse_them_too(bombs, name):
+    asked = ["--predictions", "a", "--label", "b", "--sensitive", "c"]
+    if ".csv" in name:
+        asked = ["--predictions", "predicted", "--label", "y", "--sensitive", "sex"]
+    error = run("audit", bombs / name, *asked, code=1).stderr
+    assert "set FAIRPROJ_MAX_UNPACKED to what it may take, such as 20GB" in error
+
+
+def packed_rows(tmp_path, n_rows=20_000):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(HEADER + b"1.0,2.0,f,yes,no\n" * n_rows))
+    return path
+
+
+def test_a_small_content_may_take_any_number_of_times_the_file(tmp_path):
+    path = packed_rows(tmp_path)
+    assert path.stat().st_size * 100 < 340_020
+    assert DataFile.from_path(path).read().num_rows == 20_000
+
+
+def test_what_counts_is_the_ratio_then_the_memory(tmp_path, monkeypatch):
+    path = packed_rows(tmp_path)
+    monkeypatch.setattr(unpacked, "_ALWAYS", 1000)
+    with pytest.raises(DataFileError, match=r"and its content more than 89\.3 KB; if you"):
+        DataFile.from_path(path).read()
+    monkeypatch.setattr(unpacked, "_MOST_TIMES", 1000)
+    assert DataFile.from_path(path).read().num_rows == 20_000
+    monkeypatch.setattr(unpacked, "free_memory", lambda: 300_000)
+    with pytest.raises(DataFileError, match="than 300 KB, which is the memory that is free; give"):
+        DataFile.from_path(path).read()
+    chunks = DataFile.from_path(path).chunks(["a"], {})  # needs little memory
+    assert sum(chunk.num_rows for chunk in chunks) == 20_000
+
+
+def test_the_limit_can_be_set(tmp_path, monkeypatch):
+    path = packed_rows(tmp_path)
+    for text, most in [("0.3 MB", 3e5), ("20GB", 2e10), ("1e6", 1e6), ("12345", 12345)]:
+        monkeypatch.setenv(unpacked.VARIABLE, text)
+        assert Limit.of(path, at_once=True).most == most
+    monkeypatch.setenv(unpacked.VARIABLE, "0.3MB")
+    with pytest.raises(DataFileError, match="more than 300 KB; set FAIRPROJ_MAX_UNPACKED to more"):
+        DataFile.from_path(path).read()
+    monkeypatch.setenv(unpacked.VARIABLE, "much")
+    with pytest.raises(DataFileError, match="is 'much', and a number of bytes is wanted"):
+        DataFile.from_path(path).read()
+
+
+def test_sizes_in_words():
+    sizes = (12, 1_300_000, 268_435_456, 3e12)
+    assert [in_units(n) for n in sizes] == ["12 bytes", "1.3 MB", "268 MB", "3 TB"]
+
+
+def test_free_memory_counts_containers_and_ulimit(tmp_path, monkeypatch):
+    free = free_memory()
+    assert free is None or free > 1e6
+    monkeypatch.setattr(unpacked, "_GROUPS", tmp_path)
+    for name, text in [("max", "1000"), ("current", "800"), ("stat", "anon 5\ninactive_file 50\n")]:
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert free_memory() == 250
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory() != 250
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_sizes_of_arrow_files_are_those_of_their_tables(tmp_path, compression, kind):
+    """As pyarrow counts them, whatever is in the columns; buffers are padded."""
+    rng = np.random.default_rng(0)
+    table = pa.table(
+        {
+            "number": rng.normal(size=3000),
+            "text": pa.array(rng.choice(["a", "bcd", None], 3000)),
+            "code": pa.array(rng.choice(["x", "y"], 3000)).dictionary_encode(),
+            "list": [[1, 2], [], [3]] * 1000,
+        }
+    )
+    path = tmp_path / "a.arrow"
+    write = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with write(str(path), table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=1000)
+    assert content_bytes(path) == pytest.approx(table.nbytes, rel=0.02)
+    path.write_bytes(path.read_bytes()[:-9] + b"\xff" * 9)
+    with pytest.raises(DataFileError, match="cannot be read as a table"):
+        DataFile.from_path(path).read() if kind == "file" else _damaged(path)
+
+
+def _damaged(path):
+    """A stream whose first message is said to be longer than the file."""
+    raw = path.read_bytes()
+    path.write_bytes(raw[:4] + b"\xff\xff\xff\x7f" + raw[8:])
+    DataFile.from_path(path).read()
+
+
+def test_memory_that_runs_out_is_one_sentence(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    path.write_bytes(HEADER + b"1.0,2.0,f,yes,no\n")
+
+    def read(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(tables.DataFile, "column_names", read)
+    asked = ["--predictions", "predicted", "--label", "y", "--sensitive", "sex"]
+    assert run("audit", path, *asked, code=1).stderr.startswith("error: memory ran out; give")
+
+
+# Long names and lines
+
+
+def test_a_name_of_two_hundred_thousand_characters(tmp_path):
+    name = "x" * 200_000
+    (tmp_path / "a.csv").write_text(f"{name},b\n1,2\n")
+    file = DataFile.from_path(tmp_path / "a.csv")
+    assert file.column_names() == [name, "b"]
+    assert file.read().column("b").to_pylist() == [2]
+
+
+@pytest.mark.parametrize("n_columns", [12_000, 100_000])
+def test_a_line_of_names_of_any_length_that_pyarrow_reads(tmp_path, n_columns):
+    names = [f"column_number_{i:07d}" for i in range(n_columns)]  # 100,000 take over 2 MB
+    (tmp_path / "a.csv").write_text(",".join(names) + "\n" + ",".join("1" * n_columns) + "\n")
+    file = DataFile.from_path(tmp_path / "a.csv")
+    assert file.column_names() == names
+    [chunk] = file.chunks(names[-1:], {})
+    assert chunk.column(0).to_pylist() == [1]
+
+
+def test_lines_that_are_too_long_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n1," + "9" * 9_000_000 + "\n")
+    with pytest.raises(DataFileError, match="line 3 has more than 4 million characters"):
+        DataFile.from_path(tmp_path / "a.csv").read()
+    (tmp_path / "b.csv").write_text("a," + "b" * 9_000_000 + "\n1,2\n")
+    with pytest.raises(DataFileError, match=r"the line of column names of .* has more than 4 MB"):
+        DataFile.from_path(tmp_path / "b.csv").read()
