@@ -305,8 +305,10 @@ class DataFile:
         if not text.strip():
             raise DataFileError(f"{self.path} is empty; give a table with a line of column names")
         first_lines = {}
+        file = io.StringIO(text, newline="")
         for delimiter in _DELIMITERS:
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+            file.seek(0)
+            lines = csv.reader(file, delimiter=delimiter)
             with suppress(csv.Error):  # a long line that has no such delimiter
                 first_lines[delimiter] = next(filter(None, lines))  # pyarrow skips empty ones too
         if not first_lines:
