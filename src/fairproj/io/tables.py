@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,7 @@ class DataFile:
             elif self.kind == "arrow":
                 names = list(self._open_arrow().schema.names)
             else:
-                names = self._header()[1]
+                names = self._header[1]
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DataFileError(
@@ -294,10 +295,12 @@ class DataFile:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
+    @cached_property
     def _header(self) -> tuple[str, list[str]]:
         """The delimiter of a CSV file that gives the most columns, and the names of these.
 
-        pyarrow does not detect delimiters.
+        pyarrow does not detect delimiters. Each pass over the rows needs both, and of a compressed
+        file the beginning would be decompressed each time.
         """
         with self._open_csv() as stream:
             head = stream.read(_HEAD)
@@ -321,7 +324,7 @@ class DataFile:
         return {
             "read_options": arrow_csv.ReadOptions(block_size=_CSV_BLOCK),
             "parse_options": arrow_csv.ParseOptions(
-                delimiter=self._header()[0], newlines_in_values=True
+                delimiter=self._header[0], newlines_in_values=True
             ),
             "convert_options": arrow_csv.ConvertOptions(
                 include_columns=columns, column_types=csv_types(types)
@@ -343,7 +346,7 @@ class DataFile:
     def _find_fault(self, types: ColumnTypes, columns: Sequence[str] | None) -> str | None:
         with self._open_csv() as stream, suppress(csv.Error):
             lines = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
-            return find_fault(lines, self._header()[0], csv_types(types), columns)
+            return find_fault(lines, self._header[0], csv_types(types), columns)
         return None
 
     def _open_csv(self) -> Any:
