@@ -1,6 +1,8 @@
 """Running commands as a user does."""
 
 import json
+import subprocess
+import sys
 
 from typer.testing import CliRunner
 
@@ -19,3 +21,20 @@ def run(*arguments, code=0):
 def run_json(*arguments):
     """What a command prints with --json."""
     return json.loads(run(*arguments, "--json").stdout)
+
+
+def run_main(*arguments):
+    """Code that runs a command as ``python -m fairproj`` does, and goes on after its end."""
+    arguments = [str(argument) for argument in arguments]
+    return (
+        f"import sys\nsys.argv = ['fairproj', *{arguments}]\nfrom fairproj.__main__ import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass"
+    )
+
+
+def run_new(code):
+    """What this code prints in a new interpreter, and the modules that are imported then."""
+    code = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *printed, names = done.stdout.splitlines()
+    return "\n".join(printed), set(names.split())

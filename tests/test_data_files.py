@@ -122,6 +122,17 @@ def test_a_gzip_file_of_several_members(tmp_path):
     assert table.to_pydict() == {"a": [1, 3], "b": [2, 4]}
 
 
+def test_the_line_of_column_names_is_read_once(tmp_path, monkeypatch):
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    opened, open_csv = [], DataFile._open_csv
+    monkeypatch.setattr(DataFile, "_open_csv", lambda file: opened.append(file) or open_csv(file))
+    file = DataFile.from_path(tmp_path / "a.csv.gz")
+    for _ in range(3):
+        assert file.column_names() == ["a", "b"]
+        assert [table.num_rows for table in file.chunks(["b"], {})] == [1]
+    assert len(opened) == 1 + 3
+
+
 @pytest.mark.parametrize(("delimiter", "name"), [(";", "a.csv"), ("\t", "a.tsv"), ("|", "a.txt")])
 def test_delimiters_are_detected(tmp_path, delimiter, name):
     (tmp_path / name).write_text("﻿a,b\n1,2\n3,4\n".replace(",", delimiter), "utf-8")

@@ -12,7 +12,9 @@ from fairproj.inference.differences import (
     COARSE,
     FINE,
     GAMMA,
+    MOST_SUMMED,
     Pair,
+    _at_least,
     _leading,
     _ordered,
     _rank,
@@ -195,3 +197,23 @@ def test_hoeffdings_short_cut_leaves_nothing_out():
         for b in np.argsort(hits / rows)[:6]
     )
     assert largest_difference_bound(hits, rows, 0.95) == pytest.approx(best, abs=1e-4)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 200_000),
+    st.floats(0, 1),
+    st.lists(st.floats(0, 1), min_size=1, max_size=4),
+    st.integers(1, 300),
+)
+@example(MOST_SUMMED, 0.3, [0.3, 0.3004], 200)
+@example(MOST_SUMMED + 1, 0.3, [0.3, 0.3004], 200)
+@example(5, 1.0, [0.0, 1.0], 3)
+def test_chances_of_counts_against_scipy(n, middle, rates, width):
+    """Summed where counts are close to one another, and incomplete beta functions elsewhere."""
+    counts = np.sort(np.clip(int(middle * n) + np.arange(-width, width, 7), 0, n + 1))
+    counts = np.concatenate([[0], counts])
+    rate = np.array(rates)
+    found = _at_least(counts[None, None, :], np.full((1, 1, 1), n), rate[None, :, None])
+    expected = stats.binom.sf(counts - 1, n, rate[:, None])
+    np.testing.assert_allclose(found[0], expected, rtol=1e-7, atol=1e-12)

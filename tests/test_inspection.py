@@ -342,6 +342,17 @@ def test_all_checks_at_once():
     assert checked.joint_auc == joint_auc(X, sex)
 
 
+def test_text_of_any_type_has_the_same_codes():
+    values = ["b", None, "a", "b", "", "a"]
+    types = {"object": object, "string": "string", "category": pd.CategoricalDtype(["b", "a", ""])}
+    X = pd.DataFrame({name: pd.Series(values, dtype=dtype) for name, dtype in types.items()})
+    for column in read_columns(X, 100, 0)[0]:
+        assert column.is_text
+        np.testing.assert_array_equal(column.numbers, [0, np.nan, 1, 0, 2, 1])
+    empty = pd.DataFrame({"string": pd.Series([None, None], dtype="string")})
+    assert read_columns(empty, 100, 0)[0][0].is_text
+
+
 def test_a_million_rows_are_sampled():
     rng = np.random.default_rng(0)
     sex = rng.integers(2, size=1_000_000)

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import run
+from commands import run, run_json, run_main, run_new
 from fairproj import FairBoostClassifier, FairProjClassifier, load
+from fairproj.cli import _choice
 from fairproj.constraints import RATES
 from fairproj.metrics import gap_difference
 
@@ -178,3 +179,36 @@ def test_an_estimator_of_the_users_own_has_no_importances(tmp_path):
     assert "Which features decide" in " ".join(content["not_looked_at"])
     assert content["threshold"] == 0.5
     assert content["thresholds"] is not None
+
+
+UNUSED = {"matplotlib", "xgboost", "dask", "polars", "skops", "fairlearn", "onnx", "cvxpy"}
+UNUSED |= {"sklearn.ensemble", "sklearn.tree", "sklearn.linear_model", "sklearn.calibration"}
+UNUSED |= {
+    "fairproj.baselines",
+    "fairproj.datasets",
+    "fairproj.distributed",
+    "fairproj.experiments",
+}
+
+
+@pytest.mark.parametrize("name", ["report", "audit"])
+def test_nothing_is_imported_that_a_report_does_not_use(folder, tmp_path, name):
+    """Imports are much of the time that a report takes."""
+    files = [folder / "credit.fairproj", folder / "credit.csv"]
+    output = ["-o", tmp_path / "report.html"] if name == "report" else []
+    printed, modules = run_new(run_main(name, *files, *output))
+    assert "rates by group" in printed.lower() or "report.html" in printed
+    assert {"lightgbm", "pyarrow.csv", "fairproj.report"} <= modules
+    assert not modules & UNUSED
+
+
+def test_labels_and_groups_of_training_are_read_once(folder, monkeypatch):
+    """The rows held out are found from those that are read to be checked."""
+    files = [folder / "credit.fairproj", folder / "credit.csv"]
+    monkeypatch.setattr(_choice, "find_keys", lambda *_: pytest.fail("they were read again"))
+    same = run_json("audit", *files)
+    assert same["data"]["which"].startswith("the 25 %")
+    monkeypatch.undo()
+    other = run_json("audit", *files, "--sensitive", "job")
+    assert other["data"]["rows"] == same["data"]["rows"]
+    assert other["data"]["which"] == same["data"]["which"]

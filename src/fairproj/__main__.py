@@ -15,8 +15,9 @@ def main() -> None:
     # processes, those that have work then wait for those that have none, and training crawls.
     # Read when a library that uses OpenMP is loaded, which is not before a command runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    # Imports create many objects that stay: collections in between find nothing and take time.
-    gc.set_threshold(100_000)
+    # Imports create some 300,000 objects that stay: collections in between find nothing and take
+    # time.
+    gc.set_threshold(400_000)
     _exit_on_signals()
     try:
         from fairproj.cli import app
@@ -35,6 +36,9 @@ def main() -> None:
             for worker in processes.active_children():
                 worker.terminate()
         raise
+    finally:
+        # Nor need the collection at the exit look at them: the system takes the memory back anyway.
+        gc.freeze()
 
 
 class _Ended(SystemExit):

@@ -436,7 +436,7 @@ def _read_model(
         return audited
     return replace(
         audited,
-        choice=unseen_rows(data, sha256, record, rows.types),
+        choice=unseen_rows(rows.keys, sha256, record, rows.types),
         record=record,
         as_trained=record.matches(audited.metric, task) and rows.positive == model_positive(model),
     )

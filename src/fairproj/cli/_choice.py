@@ -182,8 +182,11 @@ def make_rule(fraction: float, seed: int, keys: Keys, task: Task, coder: CellCod
     return HeldOutRule(fraction, seed, tuple(sizes.tolist()))
 
 
-def unseen_rows(data: DataFiles, sha256: str, record: TrainingRecord, types: Any) -> Choice:
-    """The held-out rows, if this is what the model was trained from; else all rows."""
+def unseen_rows(keys: Keys, sha256: str, record: TrainingRecord, types: Any) -> Choice:
+    """The held-out rows, if this is what the model was trained from; else all rows.
+
+    ``keys`` are those of the groups that are audited; training may have had others.
+    """
     if not record.is_data(sha256):
         return Choice()
     held_out = record.held_out
@@ -192,8 +195,9 @@ def unseen_rows(data: DataFiles, sha256: str, record: TrainingRecord, types: Any
     if held_out.time is not None:
         # Of a CSV file the text, since pyarrow infers types from its first rows.
         return Choice(held_out.which, False, held_out, types={held_out.time.column: pa.string()})
-    task = record.task
-    keys = find_keys(data, task, types)
+    data, task = keys.data, record.task
+    if not keys.are_of(task):
+        keys = find_keys(data, task, types)
     keys.check(task)
     coder = keys.coder(task)
     if held_out.streamed:

@@ -15,7 +15,7 @@ from fairproj.cli._choice import Choice
 from fairproj.cli._console import row_bar
 from fairproj.cli._files import feature_types
 from fairproj.cli._rows import Task, check_kinds, find_label, is_spelling, without_numbers
-from fairproj.cli._streams import check_names, feature_chunks, find_keys
+from fairproj.cli._streams import Keys, check_names, feature_chunks, find_keys
 from fairproj.cli._tally import Tally
 from fairproj.data.checks import listing
 from fairproj.data.user_warning import warn_user
@@ -35,7 +35,8 @@ class ModelRows:
     model : classifier
     data : DataFiles
     task : Task
-    n_rows : int
+    keys : Keys
+        The labels and groups of the rows.
     features : list of str
     feature_types, types : dict
         The types of the features, and of all columns that are read.
@@ -49,7 +50,7 @@ class ModelRows:
     model: Any
     data: DataFiles
     task: Task
-    n_rows: int
+    keys: Keys
     features: list[str]
     feature_types: dict[str, Any]
     types: dict[str, Any]
@@ -94,7 +95,7 @@ class ModelRows:
             model,
             data,
             task,
-            keys.n_rows,
+            keys,
             features,
             known,
             {**types, **keys.types},
@@ -111,7 +112,7 @@ class ModelRows:
         is_positive = np.array([self.meaning[label] == self.positive for label in labels])
         chooser = choice.begin()
         unknown = _UnknownColumns(self.model)
-        with row_bar("auditing", self.n_rows, show=verbose) as advance:
+        with row_bar("auditing", self.keys.n_rows, show=verbose) as advance:
             for n_rows, chunk, matrix in prefetch(self._encoded(choice, chooser, unknown, by)):
                 if matrix is not None:
                     codes = self.coder.group_codes(chunk)

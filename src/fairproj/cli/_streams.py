@@ -72,6 +72,10 @@ class Keys:
     def n_rows(self) -> int:
         return sum(self.rows.values())
 
+    def are_of(self, task: Task) -> bool:
+        """Whether they are the label and the groups of a task."""
+        return self.columns == task.keys and self.ranges == task.ranges
+
     def values(self, name: str) -> list[Any]:
         """The different values of a column, without missing ones."""
         at = self.columns.index(name)

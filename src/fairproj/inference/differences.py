@@ -26,6 +26,7 @@ with D. All rounding is upwards, so the bound holds however coarse the grid is.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ AT_ONCE = 512  # pairs that are looked at together
 TRIED = 4  # pairs whose lower bound is looked at
 TIE = 1e-12
 SUMMED = 10  # counts that are summed in the time of one incomplete beta function
+MOST_SUMMED = 1_000_000  # rows; of more, the logarithms of factorials have too few digits
 
 
 class Pair(NamedTuple):
@@ -246,13 +248,14 @@ class _Test:
 
     def bound(self) -> float:
         """The least difference that is refuted; 1 if none is."""
-        if not self.refutes(1.0):
+        excess = cache(self.excess)  # brentq looks at both ends again
+        if excess(1.0) > 0:
             return 1.0
         likely = min(2 * self._rank - self._seen, 1.0)  # twice as far out as Newcombe's limit
-        high = likely if self.refutes(likely) else 1.0
-        low = -1.0 if self.refutes(self._seen) else self._seen
+        high = likely if excess(likely) <= 0 else 1.0
+        low = -1.0 if excess(self._seen) <= 0 else self._seen
         precise = 1e-4 / math.sqrt(self._pair.n_a + self._pair.n_b)
-        found: float = optimize.brentq(self.excess, low, high, xtol=precise)
+        found: float = optimize.brentq(excess, low, high, xtol=precise)
         return min(found + 2 * precise, 1.0)
 
     def excess(self, difference: float) -> float:
@@ -293,26 +296,42 @@ def _at_least(count: NDArray[np.int_], n: Any, rate: Array) -> Array:
 
     Of several pairs, shapes are (n_pairs, 1, n_blocks), (n_pairs, 1, 1) and (n_pairs, n_cells, 1).
     """
-    if rate.ndim == 3 and len(rate) == 1 and n.item() <= SUMMED * count.size:
-        inner = _tails(n.item(), rate[0])[None, :, np.clip(count[0, 0], 0, n.item())]
-    else:
+    inner = None
+    if rate.ndim == 3 and len(rate) == 1:
+        inner = _summed(count[0, 0], n.item(), rate[0])
+    if inner is None:
         inner = special.betainc(np.clip(count, 1, n), np.clip(n - count + 1, 1, n), rate)
     return np.where(count <= 0, 1.0, np.where(count > n, 0.0, inner))
 
 
-def _tails(n: int, rate: Array) -> Array:
-    """P(X >= i) for i = 0, ..., n: sums of C(n, i) rate^i (1 - rate)^(n - i).
+def _summed(count: NDArray[np.int_], n: int, rate: Array) -> Array | None:
+    """The same of one pair by sums, for counts from 1 to n; None where that is slow or inexact.
+
+    The counts rise from block to block.
+    """
+    possible = count[(count > 0) & (count <= n)]
+    if not len(possible) or n > MOST_SUMMED:
+        return None
+    first, last = int(possible[0]), int(possible[-1])
+    if last - first >= SUMMED * len(count):
+        return None
+    return _tails(n, rate, first, last)[:, np.clip(count, first, last) - first]
+
+
+def _tails(n: int, rate: Array, first: int, last: int) -> Array:
+    """P(X >= i) for i = first, ..., last: sums of C(n, i) rate^i (1 - rate)^(n - i).
 
     ``rate`` is a column, and the chances have a row for each rate.
     """
-    hits = np.arange(n + 1)
+    hits = np.arange(last, first - 1, -1)  # sums begin at the last
     ways = special.gammaln(n + 1) - special.gammaln(hits + 1) - special.gammaln(n - hits + 1)
     rate = np.clip(rate, 1e-300, 1 - 2.0**-53)  # the logarithms are finite
-    none = n * np.log1p(-rate)
-    chance = hits[::-1] * special.logit(rate)
-    chance += ways  # the same from either end
-    chance += none
+    chance = hits * special.logit(rate)
+    chance += ways
+    chance += n * np.log1p(-rate)
     np.exp(chance, out=chance)
+    if last < n:
+        chance[:, 0] += special.betainc(last + 1, n - last, rate[:, 0])  # all counts beyond
     np.cumsum(chance, axis=1, out=chance)
     tails: Array = np.minimum(chance, 1.0, out=chance)[:, ::-1]
     return tails

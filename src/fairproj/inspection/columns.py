@@ -108,6 +108,8 @@ def _from_series(name: Any, series: nw.Series[Any]) -> Column:
     values = series.to_pandas()
     if isinstance(values.dtype, pd.CategoricalDtype):
         return Column(name, _with_missing(values.cat.codes.to_numpy()), True)
+    if isinstance(values.dtype, pd.StringDtype):  # text already, unlike that of object columns
+        return Column(name, _with_missing(pd.factorize(values)[0]), True)
     if values.dtype.kind in "Mm":
         numbers = values.astype("int64").to_numpy().astype(float)
         return Column(name, np.where(values.isna(), np.nan, numbers), False, is_time=True)

@@ -72,6 +72,7 @@ class Traits:
 
     def add(self, values: Any) -> Traits:
         """With more values, of a pyarrow array of text."""
+        values = values.unique()  # in the order of the rows; how often one occurs tells nothing
         matched = frozenset(name for name in self.matched if _all_match(values, _ALL[name]))
         commas = values.filter(pc.match_substring(values, ","))
         shown = commas if len(commas) else values.filter(pc.match_substring_regex(values, r"\D"))

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -305,7 +306,7 @@ class DataFile:
             elif self.kind == "arrow":
                 names = list(self._open_arrow().schema.names)
             else:
-                names = self._header()[1]
+                names = self._header[1]
         repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise DataFileError(
@@ -317,10 +318,12 @@ class DataFile:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
+    @cached_property
     def _header(self) -> tuple[str, list[str]]:
         """The delimiter of a CSV file that gives the most columns, and the names of these.
 
-        pyarrow does not detect delimiters.
+        pyarrow does not detect delimiters. Each pass over the rows needs both, and of a compressed
+        file the beginning would be decompressed each time.
         """
         for size in (_HEAD, _CSV_BLOCK):  # pyarrow reads no longer lines than a block
             with self._open_csv() as stream:
@@ -349,7 +352,7 @@ class DataFile:
         return {
             "read_options": arrow_csv.ReadOptions(block_size=_CSV_BLOCK),
             "parse_options": arrow_csv.ParseOptions(
-                delimiter=self._header()[0], newlines_in_values=True
+                delimiter=self._header[0], newlines_in_values=True
             ),
             "convert_options": arrow_csv.ConvertOptions(
                 include_columns=columns, column_types=csv_types(types)
@@ -369,7 +372,7 @@ class DataFile:
             raise
 
     def _find_fault(self, types: ColumnTypes, columns: Sequence[str] | None) -> str | None:
-        delimiter = self._header()[0]
+        delimiter = self._header[0]
         with self._open_csv() as stream, suppress(csv.Error), long_fields():
             lines = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
             try:
