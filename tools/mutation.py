@@ -7,8 +7,9 @@
 
 mutmut makes the mutants and runs the tests. ``tools/mutation.toml`` names the modules, the tests of
 each, and why the mutants that survive do so. What is done is kept in ``build/mutation``, so that a
-run that was stopped goes on; ``--survivors`` runs those again that survived, after tests were
-added, and ``--fresh`` everything. The outcome is written to ``benchmarks/results/mutation.md``.
+run that was stopped goes on; ``--survivors`` runs those again that survived or ran out of time,
+after tests were added, and ``--fresh`` everything. The outcome is written to
+``benchmarks/results/mutation.md``.
 
 mutmut changes neither decorated functions nor the constants of a module. Properties are therefore
 given to it as ``name = property(name)`` after an undecorated function.
@@ -28,7 +29,7 @@ import sys
 import textwrap
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 
@@ -45,8 +46,8 @@ only_mutate = [{source!r}]
 also_copy = ["benchmarks", "conftest.py"]
 pytest_add_cli_args_test_selection = {tests!r}
 pytest_add_cli_args = {options!r}
-timeout_multiplier = 5.0
-timeout_constant = 4.0
+timeout_multiplier = 4.0
+timeout_constant = 8.0
 use_git_change_detection = false
 """
 OPTIONS = ["-p", "no:cacheprovider", "-m", "not slow", "--hypothesis-profile=mutation"]
@@ -115,8 +116,19 @@ def without_properties(code: str) -> str:
 
 @cache
 def mutants_of(module: Module) -> list[Mutant]:
-    """All mutants that mutmut makes of a module, in its order."""
-    code = without_properties((ROOT / module.source).read_text())
+    """All mutants that mutmut makes of a module, in its order; making them takes some seconds."""
+    code, kept = without_properties((ROOT / module.source).read_text()), module.folder / "made.json"
+    if kept.exists():
+        found = json.loads(kept.read_text())
+        if found["code"] == code and found["prose"] == PLAN["prose"]:
+            return [Mutant(*one) for one in found["mutants"]]
+    mutants = make_mutants(module, code)
+    found = {"code": code, "prose": PLAN["prose"], "mutants": [*map(astuple, mutants)]}
+    copy(json.dumps(found).encode(), kept)
+    return mutants
+
+
+def make_mutants(module: Module, code: str) -> list[Mutant]:
     made = mutate_file_contents(module.source, code)
     lines = made.code.splitlines(keepends=True)
     package = module.source.removeprefix("src/").removesuffix(".py").replace("/", ".")
@@ -216,10 +228,10 @@ def outcomes(module: Module) -> dict[str, str]:
 
 
 def run(module: Module, *, survivors: bool, jobs: int) -> None:
-    """Run the mutants that were not run, or those that survived as well."""
+    """Run the mutants that were not run, or also those that no test was seen to notice."""
     prepare(module)
     known = outcomes(module)
-    again = {NOT_RUN, SURVIVED, UNTESTED} if survivors else {NOT_RUN}
+    again = {NOT_RUN, SURVIVED, UNTESTED, TIMEOUT} if survivors else {NOT_RUN}
     left = [one.key for one in chosen(module) if known.get(one.key, NOT_RUN) in again]
     print(f"{module.name}: {len(left)} mutants to run", flush=True)
     if not left:
@@ -305,7 +317,9 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="forget what was done")
     parser.add_argument("--page-only", action="store_true", help="write the page, run nothing")
     options = parser.parse_args()
-    modules = [Module(name, tuple(tests), PLAN["sample"]) for name, tests in PLAN["modules"].items()]
+    modules = [
+        Module(name, tuple(tests), PLAN["sample"]) for name, tests in PLAN["modules"].items()
+    ]
     unknown = set(options.only or ()) - {module.short for module in modules}
     if unknown:
         known = ", ".join(module.short for module in modules)
