@@ -436,7 +436,7 @@ def observation(**changes):
         "constant": 0.02,
         "penalty": 0.05,
         "log_cost_loss": -0.2,
-        "cost_change": 0.01,
+        "cost_change": 0.02,
         "zero_loss": 1.1,
         "slope_mass": 0.9,
         "train_error": 0.3,
@@ -489,8 +489,8 @@ def test_a_gap_certificate_is_that_of_the_rounds_kept():
     assert found.loss == pytest.approx(math.exp(-0.2))
     assert (found.train_error, found.zero_loss, found.constant_error) == (0.3, 1.1, 0.4)
     assert found.cost_loss == pytest.approx(math.exp(-0.2))
-    assert found.cost_change == pytest.approx(0.01)
-    assert found.bound_cost_loss == pytest.approx(math.exp(0.01 - 0.2**2 - 0.1**2))
+    assert found.cost_change == pytest.approx(0.02)
+    assert found.bound_cost_loss == pytest.approx(math.exp(0.02 - 0.2**2 - 0.1**2))
     assert (found.constant, found.penalty) == (0.02, 0.05)
     assert found.bound_error == pytest.approx(0.02 + math.exp(-0.2) - 0.05)
     assert (found.flipped, found.largest_multiplier) == (2, 0.4)
@@ -532,8 +532,8 @@ def test_the_words_of_a_gap_certificate():
             "0.7887 (vacuous: a constant prediction has 0.4000)",
         ),
         ("Loss with signed costs, exact", "0.8187 (1.1 for a margin of zero)"),
-        ("Bound on it", "0.9608"),
-        ("Changes of the costs", "+0.0100 in its logarithm, over all rounds"),
+        ("Bound on it", "0.9704"),
+        ("Changes of the costs", "+0.0200 in its logarithm, over all rounds"),
         (
             "Costs in the last round",
             "largest multiplier 0.4000; flipped labels in 2 (group, label) cells",
@@ -548,6 +548,7 @@ def test_the_words_of_a_gap_certificate():
     assert other["Decision"].endswith("0.45; a bias of -0.4000 was added to the margin")
     assert other["Useful"].startswith("no: ")
     assert other["Bound on it"] == "1.1 (vacuous)"
+    assert dict(replace(certificate, bound_cost_loss=1.05).rows())["Bound on it"] == "1.05"
     assert dict(replace(certificate, bound_cost_loss=None).rows())["Bound on it"] == "none"
     within = replace(certificate, within=True, met=True, event="")
     assert dict(within.rows())["Gap on the held-out rows"].startswith("nothing was compared; ")

@@ -185,10 +185,9 @@ def without_texts(code: str) -> tuple[str, list[str]]:
 def chosen(module: Module) -> list[Mutant]:
     """Those to run: without prose, and a sample of them if there are more than wanted."""
     mutants = [mutant for mutant in mutants_of(module) if not mutant.prose]
-    if len(mutants) <= module.sample:
-        return mutants
-    picked = random.Random(PLAN["seed"]).sample(range(len(mutants)), module.sample)
-    return [mutants[at] for at in sorted(picked)]
+    places = list(range(len(mutants)))
+    random.Random(PLAN["seed"]).shuffle(places)  # so that a larger sample has the smaller one
+    return [mutants[at] for at in sorted(places[: module.sample])]
 
 
 # Running them
