@@ -4,7 +4,7 @@ DATA ?= DATA
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow test-cpu lint bench bench-quality bench-start bench-safety bench-scale bench-promises arena arena-quick arena-page reproduce reproduce-quick docs release clean
+.PHONY: help demo test test-slow test-cpu lint bench bench-quality bench-start bench-safety bench-scale bench-promises arena arena-quick arena-page reproduce reproduce-quick mutation docs release clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -67,6 +67,9 @@ bench-promises: $(VENV)/.dev  ## how often intervals and other statements with a
 	$(BIN)/python benchmarks/interval_coverage.py --fresh
 	$(BIN)/python benchmarks/promises.py --fresh
 
+mutation: $(VENV)/.mutation  ## which changes of the mathematics the tests notice: an hour; OPTIONS="--jobs 2"
+	$(BIN)/python tools/mutation.py $(OPTIONS)
+
 bench-quality: $(VENV)/.reproduce  ## accuracy at a gap beside peers, and the studies of FairBoost and of the search: an hour
 	$(BIN)/python benchmarks/fairboost.py --fresh
 	$(BIN)/python benchmarks/steps.py --fresh
@@ -119,6 +122,10 @@ $(VENV)/.reproduce: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[cli,distributed,docs]"
+	@touch $@
+
+$(VENV)/.mutation: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[mutation]"
 	@touch $@
 
 $(VENV)/.release: pyproject.toml | $(VENV)/bin/python

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from sklearn.utils.estimator_checks import _enforce_estimator_tags_y
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # for population
 
 settings.register_profile("fairproj", deadline=None, derandomize=True)
 settings.register_profile("fast", settings.get_profile("fairproj"), max_examples=25)
+settings.register_profile(  # tools/mutation.py asks only whether a test fails
+    "mutation", settings.get_profile("fast"), phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("fairproj")
 
 

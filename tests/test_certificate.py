@@ -1,6 +1,7 @@
 """Every statement of a certificate, recomputed from the model's own predictions by plain NumPy."""
 
 import json
+import math
 from dataclasses import fields, replace
 
 import numpy as np
@@ -12,8 +13,11 @@ from sklearn.linear_model import LogisticRegression
 import oracles
 from conftest import make_sample
 from fairproj import FairBoostClassifier, FairProjClassifier, GapCertificate, History
-from fairproj.boosting.bounds import log_bounds
+from fairproj.boosting.bounds import cost_loss_bound, log_bounds
+from fairproj.boosting.certificate import certify, certify_gap
+from fairproj.boosting.record import Bias, Observation, Round, StopReason
 from fairproj.constraints import find_statistic, statistic_names
+from fairproj.engines.base import TIE
 from fairproj.io.records import from_json, to_json
 from fairproj.report import certificate_words
 
@@ -295,3 +299,297 @@ def test_what_no_model_reaches_is_called_vacuous():
     assert "vacuous" not in str(certificate)
     text = str(replace(certificate, bound_error=0.4))
     assert "0.4000 (vacuous: a constant prediction has 0.4000)" in text
+
+
+# Certificates of made-up rounds
+
+NUMBERS = {
+    "edge_q": [0.3, 0.2, 0.1, 0.1, 0.1],
+    "edge_w": [0.25, 0.2, 0.15, 0.2, 0.1],
+    "tv": [0.05, 0.1, 0.04, 0.1 - 5e-13, 0.0],  # that of round 2 is above its cost
+    "fairness_cost": [0.1, 0.09, 0.05, 0.1 - 1e-12, 0.1],  # that of round 5 is its edge
+    "kl": [0.0, 0.5, 0.0, 2.0, 0.1],
+    "log_loss": [-0.1, -0.2, -0.3, -0.35, -0.4],
+}
+BALANCE = [[0.05 + 5e-10, 0.0], [-0.05 - 5e-10, 0.1], [0.2, 0.0], [0.0, 0.5], [0.05 + 2e-9, 0.0]]
+
+
+def certificate_of(n_rounds):
+    return certify(
+        {name: np.array(values[:n_rounds]) for name, values in NUMBERS.items()},
+        np.array(BALANCE[:n_rounds]),
+        np.array([0.05, 0.1]),
+        train_error=0.25,
+        learning_rate=0.5,
+        stop="the end",
+    )
+
+
+def test_a_certificate_counts_rounds_and_takes_means():
+    found = certificate_of(5)
+    assert (found.n_rounds, found.stop, found.train_error) == (5, "the end", 0.25)
+    assert found.log_loss == -0.4
+    assert found.loss == pytest.approx(math.exp(-0.4))
+    assert found.premise_rounds == 4
+    assert found.edge_transfer_rounds == 3  # 1 and 4, which are so but for rounding, and 5
+    assert found.balanced_rounds == 2
+    assert found.projected_rounds == 3
+    assert found.mean_edge_q == pytest.approx(0.16)
+    assert found.mean_edge_w == pytest.approx(0.18)
+    assert found.mean_tv == pytest.approx(0.058)
+    assert found.mean_fairness_cost == pytest.approx(0.088)
+
+
+def test_the_bounds_of_a_certificate_are_those_of_its_last_round():
+    found = certificate_of(5)
+    rounds = list(zip(*(NUMBERS[name] for name in ("edge_w", "tv", "fairness_cost")), strict=True))
+    assert found.bound_edge == pytest.approx(math.exp(-sum(e * e for e in NUMBERS["edge_q"])))
+    assert found.bound_tv == pytest.approx(math.exp(-sum((e - tv) ** 2 for e, tv, _ in rounds)))
+    cost = math.exp(-sum((e - cost) ** 2 for e, _, cost in rounds))
+    assert found.bound_cost == pytest.approx(cost)
+    assert found.bound_theorem is None  # edge and cost of the fifth are equal
+    assert certificate_of(4).bound_theorem == pytest.approx(cost)
+
+
+def test_an_edge_below_its_cost_adds_nothing_to_the_bound():
+    edge = np.array([0.1, 0.3])
+    bounds = log_bounds(edge, edge, np.array([0.2, 0.1]), np.array([0.15, 0.05]))
+    np.testing.assert_allclose(bounds["cost"], [0, -2 * 0.2**2])
+    np.testing.assert_allclose(bounds["tv"], [0, -2 * 0.25**2])
+    np.testing.assert_allclose(bounds["edge"], [-2 * 0.1**2, -2 * (0.1**2 + 0.3**2)])
+    assert np.isnan(bounds["theorem"]).all()
+
+
+def test_bounds_with_signed_costs_by_hand():
+    edge, change, mass = np.array([0.3, 0.5]), np.array([0.0, 0.2]), np.array([1.0, 0.8])
+    logs = np.log([0.9, 0.7])
+    numbers = (edge, logs, change, mass)
+    assert np.isnan(cost_loss_bound(None, *numbers)).tolist() == [True, True]
+    first = math.exp(-2 * 0.3**2)
+    np.testing.assert_allclose(
+        cost_loss_bound("multiplicative", *numbers), [first, first * math.exp(0.2 - 2 * 0.5**2)]
+    )
+    first = 1 - 0.5 * (1 - math.sqrt(1 - 4 * 0.3**2))
+    second = first + 0.9 * (math.exp(0.2) - 1) - 0.5 * 0.8
+    np.testing.assert_allclose(cost_loss_bound("additive", *numbers, 0.5), [first, second])
+    # JSON has no infinity, and an edge of a half but for rounding has a square root.
+    largest = cost_loss_bound("multiplicative", edge, logs, np.array([800.0, 0.0]), mass)
+    assert (largest == np.finfo(float).max).all()
+    beyond = cost_loss_bound("additive", edge + 1e-15, logs, change, mass)
+    assert np.isfinite(beyond).all()
+
+
+def test_a_certificate_holds_up_to_ties_and_rounding():
+    fine = replace(
+        certificate_of(4),
+        edge_transfer_rounds=4,
+        balanced_rounds=4,
+        loss=0.5,
+        bound_theorem=0.6,
+        bound_cost=0.6,
+        bound_tv=0.6,
+        bound_edge=0.6,
+    )
+    assert fine.holds
+    for name in ("bound_theorem", "bound_cost", "bound_tv", "bound_edge"):
+        assert replace(fine, **{name: 0.5 - 5e-10}).holds
+        assert not replace(fine, **{name: 0.5 - 2e-9}).holds
+    beyond = dict.fromkeys(("bound_cost", "bound_tv", "bound_edge"), 2.0)
+    assert replace(fine, bound_theorem=None, loss=1 + 5e-10, **beyond).holds
+    assert not replace(fine, bound_theorem=None, loss=1 + 2e-9, **beyond).holds
+    assert replace(fine, train_error=0.5 * (1 + 1.9 * TIE)).holds
+    assert not replace(fine, train_error=0.5 * (1 + 2.1 * TIE)).holds
+    assert replace(fine, loss=0.0, train_error=5e-13).holds
+    assert not replace(fine, loss=0.0, train_error=2e-12).holds
+    for name in ("edge_transfer_rounds", "balanced_rounds", "n_rounds"):
+        assert not replace(fine, **{name: 3}).holds
+
+
+def test_the_words_of_a_certificate():
+    certificate = replace(certificate_of(5), bound_tv=1.0, stop="a < b")
+    assert certificate.rows() == [
+        ("Rounds", "5; a < b"),
+        ("Exponential loss, exact", "0.6703 (1 before training)"),
+        ("Training error", "0.2500"),
+        (
+            "Bound of Theorem 5.4",
+            "does not apply: its premise, edge above fairness cost, held in 4 of 5 rounds",
+        ),
+        ("Bound without the premise", "0.9469"),
+        ("The same with total variation", "1 (vacuous)"),
+        ("Bound from the edges under q", "0.8521"),
+        ("Edge transfer", "held in 3 of 5 rounds"),
+        ("Constraints on the weights", "met in 2 of 5 rounds"),
+        ("Projection", "changed the weights in 3 of 5 rounds"),
+        (
+            "Averages",
+            "edge under w 0.1800, under q 0.1600, fairness cost 0.0880, total variation 0.0580",
+        ),
+    ]
+    assert dict(certificate_of(4).rows())["Bound of Theorem 5.4"] == "0.9469"
+    title, first, *_, last, caveat = str(certificate).split("\n")
+    assert (title, caveat) == (certificate.title, certificate.caveat)
+    assert first == "  Rounds                         5; a < b"
+    assert last.startswith("  Averages                       edge under w")
+    html = certificate._repr_html_()
+    assert html.startswith(f"<table><caption>{certificate.title}</caption><tbody><tr><th")
+    assert "Rounds</th><td style='text-align:left'>5; a &lt; b</td></tr><tr>" in html
+    assert html.endswith(f"</td></tr></tbody></table><p>{certificate.caveat}</p>")
+
+
+def observation(**changes):
+    numbers = {
+        "accuracy": 0.7,
+        "loss": 0.6,
+        "cut": 0.1,
+        "rates": (0.5, 0.4, 0.3, 0.1),
+        "gaps": (0.1, 0.2),
+        "within": False,
+        "useful": True,
+        "bias": None,
+        "multipliers": (0.1, -0.4, 0.2, 0.3),
+        "limit_multiplier": 0.0,
+        "flipped": 2,
+        "constant": 0.02,
+        "penalty": 0.05,
+        "log_cost_loss": -0.2,
+        "cost_change": 0.02,
+        "zero_loss": 1.1,
+        "slope_mass": 0.9,
+        "train_error": 0.3,
+    }
+    return Observation(**(numbers | changes))
+
+
+def watched_history(bias=0.0, bound="multiplicative"):
+    """Three rounds, two of them kept."""
+    with_bias = Bias(value=0.4, accuracy=0.65, loss=0.7, rates=(), gaps=(0.04, 0.1))
+    rounds = [
+        Round(0.2, 0.3, None, 0.1, 0.5, -0.1, (), (), (), observation(cost_change=0.0)),
+        Round(0.3, 0.4, None, 0.1 - 5e-13, 0.5, -0.2, (), (), (), observation(bias=with_bias)),
+        Round(0.1, 0.4, None, 0.1, 0.5, -0.9, (), (), (), observation(flipped=7, accuracy=0.9)),
+    ]
+    return History(
+        tuple(rounds),
+        (),
+        (0.05, 0.3),
+        0.5,
+        StopReason.EARLY,
+        ("true positive rate", "selection rate"),
+        ("a", "b", "c", "d"),
+        kept=2,
+        bias=bias,
+        bound=bound,
+    )
+
+
+def gap_certificate(compared=True, **settings):
+    return certify_gap(
+        watched_history(**settings),
+        threshold=0.45,
+        watched_on="held-out rows",
+        constant_error=0.4,
+        compared=compared,
+    )
+
+
+def test_a_gap_certificate_is_that_of_the_rounds_kept():
+    found = gap_certificate()
+    assert (found.n_rounds, found.n_rounds_run) == (2, 3)
+    assert found.stop == StopReason.EARLY.sentence
+    # 0.1 is 0.05 above its limit, 0.2 is 0.1 below its own.
+    assert (found.event, found.gap, found.max_gap) == ("true positive rate", 0.1, 0.05)
+    assert (found.accuracy, found.watched_loss) == (0.7, 0.6)
+    assert (found.within, found.useful, found.met) == (False, True, False)
+    assert (found.threshold, found.bias, found.watched_on) == (0.45, 0.0, "held-out rows")
+    assert found.log_loss == -0.2
+    assert found.loss == pytest.approx(math.exp(-0.2))
+    assert (found.train_error, found.zero_loss, found.constant_error) == (0.3, 1.1, 0.4)
+    assert found.cost_loss == pytest.approx(math.exp(-0.2))
+    assert found.cost_change == pytest.approx(0.02)
+    assert found.bound_cost_loss == pytest.approx(math.exp(0.02 - 0.2**2 - 0.1**2))
+    assert (found.constant, found.penalty) == (0.02, 0.05)
+    assert found.bound_error == pytest.approx(0.02 + math.exp(-0.2) - 0.05)
+    assert (found.flipped, found.largest_multiplier) == (2, 0.4)
+    assert found.edge_transfer_rounds == 2
+    assert found.mean_edge_q == pytest.approx(0.25)
+    assert found.mean_edge_w == pytest.approx(0.15)
+    assert found.mean_tv == pytest.approx(0.1)
+    assert gap_certificate(bound=None).bound_cost_loss is None
+
+
+def test_a_gap_certificate_with_a_bias_is_of_the_margin_with_it():
+    found = gap_certificate(bias=0.4)
+    assert (found.bias, found.accuracy, found.watched_loss) == (0.4, 0.65, 0.7)
+    assert (found.event, found.gap, found.max_gap) == ("true positive rate", 0.04, 0.05)
+    assert (found.within, found.useful, found.met) == (True, True, True)
+    assert found.train_error == 0.3  # without the bias
+
+
+def test_a_gap_certificate_where_nothing_is_compared():
+    found = gap_certificate(compared=False, bias=0.4)
+    assert (found.event, found.gap, found.max_gap, found.met) == ("", 0.0, 0.0, False)
+    assert found.shortfall == ""
+
+
+def test_the_words_of_a_gap_certificate():
+    certificate = gap_certificate()
+    assert certificate.rows() == [
+        ("Rounds", f"2 kept of 3 run; {StopReason.EARLY.sentence}"),
+        (
+            "Gap on the held-out rows",
+            "0.1000 (true positive rate), above max_gap 0.05; accuracy 0.7000",
+        ),
+        ("Useful", "yes: errors cost less than those of both constant predictions"),
+        ("Decision", "positive where the probability exceeds 0.45"),
+        ("Training loss, exact", "0.8187 (1 for a margin of zero)"),
+        ("Training error", "0.3000 at a margin of zero"),
+        (
+            "Bound on the training error",
+            "0.7887 (vacuous: a constant prediction has 0.4000)",
+        ),
+        ("Loss with signed costs, exact", "0.8187 (1.1 for a margin of zero)"),
+        ("Bound on it", "0.9704"),
+        ("Changes of the costs", "+0.0200 in its logarithm, over all rounds"),
+        (
+            "Costs in the last round",
+            "largest multiplier 0.4000; flipped labels in 2 (group, label) cells",
+        ),
+        ("Edge transfer", "held in 2 of 2 rounds"),
+        (
+            "Averages",
+            "edge under w 0.1500, under q 0.2500, signed total variation 0.1000",
+        ),
+    ]
+    other = dict(replace(certificate, bias=-0.4, useful=False, bound_cost_loss=1.1).rows())
+    assert other["Decision"].endswith("0.45; a bias of -0.4000 was added to the margin")
+    assert other["Useful"].startswith("no: ")
+    assert other["Bound on it"] == "1.1 (vacuous)"
+    assert dict(replace(certificate, bound_cost_loss=1.05).rows())["Bound on it"] == "1.05"
+    assert dict(replace(certificate, bound_cost_loss=None).rows())["Bound on it"] == "none"
+    within = replace(certificate, within=True, met=True, event="")
+    assert dict(within.rows())["Gap on the held-out rows"].startswith("nothing was compared; ")
+    near = dict(replace(certificate, gap=0.05 + 5e-10).rows())["Gap on the held-out rows"]
+    assert "not a standard error below max_gap" in near
+
+
+def test_what_a_gap_certificate_says_is_missing():
+    missed = gap_certificate()
+    assert missed.shortfall.startswith("no useful round had a gap within max_gap=0.05; ")
+    assert "a gap of 0.100 on the held-out rows, 0.050 too much" in missed.shortfall
+    assert replace(missed, useful=False).shortfall.startswith("the model says the same to nearly")
+    assert replace(missed, met=True).shortfall == ""
+    assert replace(missed, event="").shortfall == ""
+
+
+def test_a_gap_certificate_holds_up_to_rounding():
+    fine = replace(gap_certificate(), loss=0.5, bound_error=0.4, cost_loss=3.0, bound_cost_loss=3.0)
+    assert fine.holds
+    assert replace(fine, cost_loss=3.0 + 2e-9).holds
+    assert not replace(fine, cost_loss=3.0 + 4e-9).holds
+    assert replace(fine, cost_loss=0.5 + 5e-10, bound_cost_loss=0.5).holds
+    assert not replace(fine, cost_loss=0.5 + 2e-9, bound_cost_loss=0.5).holds
+    assert replace(fine, bound_cost_loss=None).holds
+    for broken in ({"loss": 0.2}, {"bound_error": 0.2}, {"edge_transfer_rounds": 1}):
+        assert not replace(fine, **broken).holds
+        assert not replace(fine, bound_cost_loss=None, **broken).holds

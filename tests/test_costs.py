@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import oracles
+from fairproj.boosting import losses
 from fairproj.boosting.costs import CostModel
 from fairproj.boosting.losses import ExponentialLoss, LogisticLoss
 from fairproj.boosting.multipliers import AdaptiveSteps, Multipliers, StepRule, violations
@@ -131,6 +132,17 @@ def test_the_link_is_that_of_the_best_margin():
     for loss in (ExponentialLoss(), LogisticLoss()):
         best = f[np.argmin(0.8 * loss.value(f) + 0.2 * loss.value(-f))]
         assert 1 / (1 + np.exp(-loss.link_scale * best)) == pytest.approx(0.8, abs=1e-4)
+
+
+def test_losses_by_name(monkeypatch):
+    monkeypatch.setattr(losses, "_REGISTRY", dict(losses._REGISTRY))
+    own = LogisticLoss()
+    losses.register_loss("own", own)
+    assert losses.find_loss("own") is own
+    assert isinstance(losses.find_loss("exponential"), ExponentialLoss)
+    with pytest.raises(ValueError, match="loss='hinge' is unknown") as error:
+        losses.find_loss("hinge")
+    assert "'exponential', 'logistic', 'own'" in str(error.value)
 
 
 # Multipliers

@@ -19,6 +19,7 @@ from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
 from fairproj.inference import exact_interval, gap_upper_bound
 from fairproj.inference.differences import Pair, difference_bound
+from fairproj.inference.intervals import upper_limit
 from fairproj.inference.ratios import shortfall_bound, shortfall_low
 from fairproj.metrics import cell_counts
 
@@ -46,6 +47,22 @@ def test_confidence_must_lie_between_0_and_1(confidence):
     ):
         with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
             call()
+
+
+def test_a_confidence_next_to_1_is_told_how_near_it_may_be():
+    nearness = "by more than a billionth"
+    for confidence in (1 - 1e-9, 1 - 1e-10):
+        with pytest.raises(ValueError, match=nearness):
+            exact_interval(1, 3, confidence)
+    for confidence in (0, 1, 1.5):
+        with pytest.raises(ValueError, match="between 0 and 1, got") as error:
+            exact_interval(1, 3, confidence)
+        assert nearness not in str(error.value)
+
+
+def test_counts_in_one_byte_do_not_overflow():
+    limit = upper_limit(np.array([255], dtype=np.uint8), np.array([300]), 0.9)
+    assert limit == pytest.approx(stats.beta.ppf(0.9, 256, 45))
 
 
 def test_hits_must_lie_between_0_and_n():

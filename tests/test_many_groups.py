@@ -14,7 +14,7 @@ from scipy import special
 import fuzz_projection
 import oracles
 from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier, load, project
-from fairproj.boosting import moments
+from fairproj.boosting import moments, parity
 from fairproj.boosting.dual import ProjectionError, reachable, solve_dual
 from fairproj.boosting.parity import between_pairs, project_blocks
 from fairproj.boosting.projection import BlockProjector, Projector
@@ -90,6 +90,42 @@ def test_multipliers_of_pairs_move_as_the_blocks_do(case):
     np.testing.assert_allclose(moved, solved.excess, atol=1e-9)
     assert np.count_nonzero(lam) < len(event)
     assert np.abs(lam).sum() == pytest.approx(np.abs(solved.excess).sum() / 2, abs=1e-9)
+
+
+def two_events(seed):
+    """Logarithms of the masses of blocks and of the rest, the blocks' events, and the slack."""
+    rng = np.random.default_rng(seed)
+    n_groups = int(rng.integers(3, 12))
+    mass = rng.dirichlet(np.full(2 * n_groups + 1, rng.choice([0.5, 1, 10])))
+    logs = np.log(mass)
+    return (
+        logs[:-1],
+        np.repeat([0, 1], n_groups),
+        float(logs[-1]),
+        rng.choice([0.001, 0.01, 0.05], 2),
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_slope_of_the_total_mass_is_its_derivative(seed):
+    logs, event, rest, epsilon = two_events(seed)
+    bands = [parity._Band(np.flatnonzero(event == e), logs[event == e], epsilon[e]) for e in (0, 1)]
+    for log_z in (-0.7, 0.1, 0.6):
+        below, at, above = (
+            parity._log_total(bands, rest, log_z + step) for step in (-1e-5, 0.0, 1e-5)
+        )
+        assert at[1] == pytest.approx((above[0] - below[0]) / 2e-5, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_few_steps_find_the_blocks(seed, monkeypatch):
+    problem = two_events(seed)
+    solved = project_blocks(*problem)
+    monkeypatch.setattr(parity, "_MAX_STEPS", 7)
+    soon = project_blocks(*problem)
+    np.testing.assert_allclose(soon.log_mass, solved.log_mass, atol=1e-10)
+    total = np.exp(soon.log_mass).sum() + np.exp(problem[2] - soon.log_z)
+    assert total == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.002])

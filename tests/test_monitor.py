@@ -9,11 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracles
-from fairproj.boosting.finish import choose_round
+from fairproj.boosting.finish import Run, choose_round, probability_at
 from fairproj.boosting.losses import ExponentialLoss, LogisticLoss
 from fairproj.boosting.monitor import Monitor, better_than_constants, says_both
 from fairproj.boosting.operating_point import Threshold, error_rate_limit, selection_rate
-from fairproj.boosting.record import Bias
+from fairproj.boosting.record import Bias, StopReason
 from fairproj.boosting.requirements import find_requirements
 from fairproj.boosting.rows import N_BINS, ScoredRows
 from fairproj.data.checks import Groups
@@ -381,6 +381,11 @@ def test_the_nearest_useful_round_of_the_later_half():
     assert choose_round(observed[:2] + observed[4:] * 2, LIMIT) == (1, 0.0)
 
 
+def test_the_later_half_of_an_odd_number_of_rounds_has_the_middle_one():
+    gaps = (0.4, 0.06, 0.1, 0.2, 0.3)
+    assert choose_round([seen(0.5, gap, within=False) for gap in gaps], LIMIT) == (3, 0.0)
+
+
 def test_the_round_of_least_loss_where_none_is_useful():
     losses = (0.5, 0.3, 0.4)
     observed = [seen(loss, 0.0, within=True, useful=False) for loss in losses]
@@ -406,3 +411,24 @@ def test_each_gap_counts_against_its_own_limit():
     ]
     assert choose_round(observed, np.array([0.05, 0.1])).kept == 3
     assert choose_round(observed, np.array([0.05, 0.4])).kept == 2
+
+
+@pytest.mark.parametrize("cut", [-1.5, 0.0, 0.4])
+def test_the_probability_of_the_positive_label_at_a_cut(cut):
+    """The margin is that of label 1, with log odds of link_scale times it."""
+    for link_scale in (1.0, 2.0):
+        odds = np.exp(link_scale * cut)
+        assert probability_at(cut, link_scale, 1) == pytest.approx(odds / (1 + odds))
+        assert probability_at(cut, link_scale, 0) == pytest.approx(1 / (1 + odds))
+
+
+def test_the_history_of_a_run():
+    """JSON has no infinity: a limit that is none is the largest number."""
+    limits = np.array([0.1, np.inf])
+    run = Run(None, 2.0, [], [], StopReason.EARLY, 0.5, limits)
+    history = run.history(("first", "second"))
+    assert history.limits == (0.1, np.finfo(float).max)
+    assert history.constraint_names == ("first", "second")
+    assert history.learning_rate == 0.5
+    assert history.stop_reason is StopReason.EARLY
+    assert len(history) == 0

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 import oracles
 from fairproj import project
-from fairproj.boosting.dual import ProjectionError, solve_dual
-from fairproj.boosting.projection import Projector
+from fairproj.boosting.dual import ProjectionError, independent, solve_dual, tilted_mass
+from fairproj.boosting.projection import Projector, tilt
 from fuzz_projection import pairs
 
 EVENTS = {"all": [(0, 1)], "positive": [(1,)], "odds": [(1,), (0,)]}
@@ -262,3 +262,102 @@ def test_a_projector_can_be_used_again():
         mass = rng.dirichlet(np.ones(6))
         fresh = project(np.log(mass), features, np.full(6, 0.02))
         np.testing.assert_array_equal(projector(np.log(mass)).mass, fresh.mass)
+
+
+@given(problems())
+def test_a_tilt_is_the_distribution_with_these_factors(problem):
+    mass, features, epsilon = problem
+    w = project(np.log(mass), features, epsilon)
+    again = tilt(np.log(mass), -features @ w.multipliers + 3.0)
+    np.testing.assert_allclose(again.mass, w.mass, atol=1e-9)
+    np.testing.assert_allclose(again.factors, again.mass / mass, rtol=1e-9)
+    assert again.kl == pytest.approx(oracles.kl(again.mass, mass), abs=1e-12)
+    assert again.tv == pytest.approx(np.abs(again.mass - mass).sum() / 2, abs=1e-12)
+    assert len(again.multipliers) == len(again.balance) == len(again.balance_q) == 0
+
+
+@pytest.mark.parametrize(
+    ("features", "epsilon", "closed"),
+    [
+        (pairs(2, EVENTS["all"]), 0.05, True),
+        (pairs(2, EVENTS["odds"]), 0.05, True),
+        (pairs(5, EVENTS["odds"]), 0.05, True),
+        (np.array([[1.0], [-1.0], [-1.0], [0.0]]), 0.0, True),
+        (pairs(3, EVENTS["odds"])[:, :5], 0.05, False),  # a pair is missing
+        (0.5 * pairs(2, EVENTS["all"]), 0.05, False),
+        (pairs(2, [(0, 1), (1,)]), 0.05, False),  # they overlap
+    ],
+)
+def test_a_closed_form_where_there_is_one(features, epsilon, closed):
+    mass = np.arange(1.0, len(features) + 1)
+    w = project(np.log(mass / mass.sum()), features, np.full(features.shape[1], epsilon))
+    assert w.kl > 0
+    assert (w.n_steps == 0) == closed
+    expected = oracles.project_by_splitting(
+        mass / mass.sum(), features, np.full(features.shape[1], epsilon)
+    )[0]
+    np.testing.assert_allclose(w.mass, expected, atol=2e-4)
+
+
+def test_a_start_near_the_solution_saves_steps():
+    rng = np.random.default_rng(0)
+    features, epsilon = rng.uniform(-1, 1, (12, 4)), np.full(4, 0.01)
+    log_mass = np.log(rng.dirichlet(np.ones(12)))
+    cold = project(log_mass, features, epsilon)
+    warm = project(log_mass, features, epsilon, start=cold.multipliers)
+    assert cold.n_steps > 3
+    assert warm.n_steps <= 1
+    np.testing.assert_allclose(warm.mass, cold.mass, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_newton_takes_few_steps(seed):
+    """Ordinary masses and features: steps shorten by squares near the solution."""
+    rng = np.random.default_rng(seed)
+    n_cells, n_constraints = int(rng.integers(6, 30)), int(rng.integers(2, 6))
+    mass, feasible = rng.dirichlet(np.ones(n_cells), size=2)
+    features = rng.uniform(-1, 1, (n_cells, n_constraints))
+    features -= feasible @ features
+    features /= np.abs(features).max(axis=0)
+    epsilon = np.full(n_constraints, [0.0, 0.01, 0.1][seed % 3])
+    lam, reached, n_steps = solve_dual(np.log(mass), features, epsilon, np.zeros(n_constraints))
+    assert reached.all()
+    assert n_steps <= 8
+    w = mass * np.exp(-features @ lam)
+    w /= w.sum()
+    balance = w @ features
+    assert (np.abs(balance) <= epsilon + 1e-11).all()
+    tight = lam != 0
+    np.testing.assert_allclose(balance[tight], (epsilon * np.sign(lam))[tight], atol=1e-11)
+
+
+def test_tilted_masses_and_their_logarithm():
+    log_mass, features = np.log([0.5, 0.3, 0.2]), np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])
+    lam = np.array([0.7, -0.2])
+    raw = np.array([0.5 * np.exp(-0.7), 0.3 * np.exp(0.4), 0.2 * np.exp(0.9)])
+    log_z, w = tilted_mass(log_mass, features, lam)
+    assert log_z == pytest.approx(np.log(raw.sum()))
+    np.testing.assert_allclose(w, raw / raw.sum())
+
+
+def test_equalities_that_follow_from_others_are_left_out():
+    columns = np.random.default_rng(0).uniform(-1, 1, (8, 3))
+    features = np.column_stack([columns, columns[:, 0] - columns[:, 1]])
+    assert independent(features, np.zeros(4)).sum() == 3
+    assert independent(features, np.zeros(4))[2]
+    assert independent(features, np.full(4, 0.1)).all()  # a slack each: none is an equality
+    assert independent(features, np.array([0.0, 0.1, 0.0, 0.0])).all()
+    twice = independent(features[:, [0, 0]], np.zeros(2))
+    assert twice.sum() == 1
+
+
+def test_equalities_in_excess_change_nothing():
+    rng = np.random.default_rng(1)
+    mass, feasible = rng.dirichlet(np.ones(9), size=2)
+    features = rng.uniform(-1, 1, (9, 2))
+    features -= feasible @ features
+    both = np.column_stack([features, features.sum(axis=1)])
+    once = project(np.log(mass), features, np.zeros(2))
+    again = project(np.log(mass), both, np.zeros(3))
+    np.testing.assert_allclose(again.mass, once.mass, atol=1e-9)
+    assert (again.multipliers == 0).any()
