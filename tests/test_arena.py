@@ -14,7 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena import cli, data, environments, figures, losses, scores, summary, tables, worker
+from arena import (
+    cli,
+    data,
+    environments,
+    figures,
+    losses,
+    readme,
+    scores,
+    summary,
+    tables,
+    timing,
+    worker,
+)
 from arena.facts import true_frontiers
 from arena.frontier import Reference, choose, hypervolume, paired_difference, pareto
 from arena.plan import CONSTRAINTS, HERE, Environment, Method, Plan, Problem, read_plan
@@ -713,3 +725,29 @@ def test_ranks_follow_hypervolumes(volumes):
         above = sum(other > value for other in volumes)
         same = sum(other == value for other in volumes)
         assert found[name] == pytest.approx(above + (same + 1) / 2)
+
+
+@pytest.mark.slow
+def test_the_table_of_the_readme_is_that_of_the_kept_results():
+    plan = read_plan(HERE / "plans" / "full.toml")
+    kept = HERE.parent / "results" / "arena"
+    note = json.loads((kept / "full.json").read_text("utf-8"))
+    tidy, _ = read_results(plan, kept / "full.jsonl")
+    constants = {name: known["constant"] for name, known in note["problems"].items()}
+    read = summary.summarise(tidy, plan, constants)
+    times = timing.read_timing(plan, kept / "full-time.jsonl")
+    text = (HERE.parents[1] / "README.md").read_text("utf-8")
+    shown = text.partition(readme.BEGIN)[2].partition(readme.END)[0]
+    assert shown.strip() == markdown(readme.peer_table(read, plan, times)).strip()
+
+
+def test_a_file_without_marks_is_refused(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text(f"before\n{readme.BEGIN}\nold\n\n{readme.END}after\n")
+    readme.update(path, [["a", "b"], ["1", "2"]])
+    assert "old" not in path.read_text()
+    assert path.read_text().startswith("before\n")
+    assert path.read_text().endswith("after\n")
+    path.write_text("nothing\n")
+    with pytest.raises(ValueError, match="lacks the marks"):
+        readme.update(path, [["a"]])

@@ -21,6 +21,7 @@ NAMES = {
     "Exponentiated Gradient": "fairlearn, Exponentiated Gradient",
     "Grid Search": "fairlearn, Grid Search",
     "FairGBM": "FairGBM",
+    "OxonFair, inferred groups": "OxonFair, inferred groups",
     "Prejudice Remover": "AIF360, Prejudice Remover",
     "Threshold Optimizer": "fairlearn, Threshold Optimizer",
     "Relaxed Threshold Optimizer": "error-parity",
@@ -31,8 +32,9 @@ NAMES = {
 def peer_table(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> Lines:
     """What comes out of each method, whether it needs groups, and what it costs."""
     target = plan.targets[len(plan.targets) // 2]
-    head = ["", "comes out", "groups at predict", "on", "hypervolume, % of FairBoost's"]
-    head += [f"points of score at {target:g}", "gap there (FairBoost's)", "times FairBoost's fit"]
+    head = ["", "result", "groups at predict", "on", "hypervolume, % of FairBoost's"]
+    head += [f"points of score at {target:g}", "gap (FairBoost's)", "within (FairBoost's)"]
+    head += ["times FairBoost's fit"]
     present = [each for each in plan.methods if each.name in {*NAMES} & {*summary["method"]}]
     order = list(NAMES)
     present.sort(key=lambda method: order.index(method.name))
@@ -41,18 +43,20 @@ def peer_table(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> Lines:
 
 def _line(method: Method, summary: pd.DataFrame, target: float, times: pd.DataFrame) -> list[str]:
     rows = same_cells(summary, method.name)
-    means = rows.groupby(["method", *CELL])[["hypervolume", f"gap@{target:g}"]].mean()
+    columns = {"gap": f"gap@{target:g}", "met": f"met@{target:g}"}
+    means = rows.groupby(["method", *CELL])[["hypervolume", *columns.values()]].mean()
     own, ours = means.loc[method.name], means.loc[OURS]
-    gaps = [each[f"gap@{target:g}"].mean() for each in (own, ours)]
+    gaps = [number(each[columns["gap"]].mean()) for each in (own, ours)]
+    met = [f"{100 * each[columns['met']].mean():.0f} %" for each in (own, ours)]
     start = [NAMES[method.name], method.gives, GROUPS[method.groups], str(len(own))]
     if method.name == OURS:
-        return [*start, "100", "0", number(gaps[0]), "1"]
+        return [*start, "100", "0", gaps[0], met[0], "1"]
     share = 100 * (own["hypervolume"] / ours["hypervolume"]).median()
     points = difference_at(summary, method.name, f"score@{target:g}")
     ratios = time_ratios(times, method.name, OURS)
     longer = f"{ratios.median():.2g}" if len(ratios) else "-"
-    gap = f"{number(gaps[0])} ({number(gaps[1])})"
-    return [*start, f"{share:.0f}", interval(points, 100), gap, longer]
+    beside = [f"{each[0]} ({each[1]})" for each in (gaps, met)]
+    return [*start, f"{share:.0f}", interval(points, 100), *beside, longer]
 
 
 def update(path: Path, lines: Lines) -> None:

@@ -112,7 +112,7 @@ def target_table(summary: pd.DataFrame, plan: Plan) -> Lines:
             difference = difference_at(summary, method.name, f"score@{target}")
             points = "0" if method.name == OURS else interval(difference, 100, 2)
             line.append(f"{points}; {gaps}")
-        line += [number(_met(rows, targets), 2) for rows in both]
+        line += [", ".join(_met(rows, targets)) for rows in both]
         line += [number(_excess(rows, targets), 3) for rows in both]
         lines.append(line)
     return lines
@@ -125,8 +125,9 @@ def same_cells(summary: pd.DataFrame, method: str) -> pd.DataFrame:
     return rows if method == OURS else rows[n_methods == 2]
 
 
-def _met(rows: pd.DataFrame, targets: list[str]) -> float:
-    return float(np.nanmean(rows[[f"met@{target}" for target in targets]]))
+def _met(rows: pd.DataFrame, targets: list[str]) -> list[str]:
+    """How often test gaps are within each target."""
+    return [number(rows[f"met@{target}"].mean(), 2) for target in targets]
 
 
 def _excess(rows: pd.DataFrame, targets: list[str]) -> float:
@@ -179,11 +180,11 @@ def ranking_table(summary: pd.DataFrame, plan: Plan, target: float) -> Lines:
     auc, calibration = f"auc@{target:g}", f"calibration@{target:g}"
     plain = summary[summary["method"] == PLAIN].set_index([*CELL, "split"])
     lines = [
-        ["method", "AUC", "less than LightGBM's", "calibration error", "LightGBM's", "combinations"]
+        ["method", "AUC", "minus LightGBM's", "calibration error", "LightGBM's", "combinations"]
     ]
     for method in plan.methods:
         own = summary[summary["method"] == method.name].set_index([*CELL, "split"])
-        if not len(own):
+        if not len(own) or not method.probabilities:
             continue
         less = (own[auc] - plain[auc].reindex(own.index)).mean()
         beside = plain[calibration].reindex(own.index).mean()
