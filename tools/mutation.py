@@ -255,7 +255,10 @@ def page(modules: list[Module]) -> str:
     lines, lists, seconds = [head.split(", ")], [], 0.0
     total: Counter[str] = Counter()
     for module in modules:
-        made, drawn, known = mutants_of(module), chosen(module), outcomes(module)
+        made, known = mutants_of(module), outcomes(module)
+        wanted = {one.key for one in chosen(module)}
+        done = {key for key, outcome in known.items() if outcome != NOT_RUN}
+        drawn = [one for one in made if one.key in wanted | done and not one.prose]
         count = Counter(known.get(one.key, NOT_RUN) for one in drawn)
         count |= {"made": len(made), "prose": sum(one.prose for one in made), "drawn": len(drawn)}
         total += count
