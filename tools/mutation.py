@@ -276,9 +276,10 @@ def page(modules: list[Module]) -> str:
 
 
 def row(name: str, count: Counter[str]) -> list[str]:
-    caught, lived = count[KILLED] + count[TIMEOUT], count[SURVIVED] + count[UNTESTED]
+    lived = count[SURVIVED] + count[UNTESTED]
+    ran = count[KILLED] + count[TIMEOUT] + lived
     numbers = [count["made"], count["prose"], count["drawn"], count[KILLED], count[TIMEOUT]]
-    share = f"{100 * caught / (caught + lived):.1f} %" if caught + lived else "-"
+    share = f"{100 * count[KILLED] / ran:.1f} %" if ran else "-"
     return [name, *map(str, [*numbers, lived, count[NOT_RUN]]), share]
 
 
