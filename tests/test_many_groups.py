@@ -57,6 +57,7 @@ def test_blocks_are_the_solution_of_the_general_solver(case):
     lam = solve_dual(log_mass, features, slack, np.zeros(len(slack))).multipliers
     tilted = np.exp(log_mass - features @ lam)
     np.testing.assert_allclose(w.mass, tilted / tilted.sum(), atol=1e-9)
+    assert w.tv == pytest.approx(np.abs(w.mass - np.exp(log_mass)).sum() / 2, abs=1e-12)
     # The largest balance is the largest difference of a pair, before and after.
     assert np.abs(w.balance).max() == pytest.approx(np.abs(w.mass @ features).max(), abs=1e-12)
     before = np.abs(np.exp(log_mass) @ features).max()

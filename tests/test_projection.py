@@ -277,18 +277,20 @@ def test_a_tilt_is_the_distribution_with_these_factors(problem):
 
 
 @pytest.mark.parametrize(
-    ("features", "epsilon", "closed"),
+    ("features", "epsilon", "closed", "disjoint"),
     [
-        (pairs(2, EVENTS["all"]), 0.05, True),
-        (pairs(2, EVENTS["odds"]), 0.05, True),
-        (pairs(5, EVENTS["odds"]), 0.05, True),
-        (np.array([[1.0], [-1.0], [-1.0], [0.0]]), 0.0, True),
-        (pairs(3, EVENTS["odds"])[:, :5], 0.05, False),  # a pair is missing
-        (0.5 * pairs(2, EVENTS["all"]), 0.05, False),
-        (pairs(2, [(0, 1), (1,)]), 0.05, False),  # they overlap
+        (pairs(2, EVENTS["all"]), 0.05, True, True),
+        (pairs(2, EVENTS["odds"]), 0.05, True, True),
+        (pairs(5, EVENTS["odds"]), 0.05, True, False),
+        (np.array([[1.0], [-1.0], [-1.0], [0.0]]), 0.0, True, True),
+        (pairs(3, EVENTS["odds"])[:, :5], 0.05, False, False),  # a pair is missing
+        (0.5 * pairs(2, EVENTS["all"]), 0.05, False, False),
+        (pairs(2, [(0, 1), (1,)]), 0.05, False, False),  # they overlap
     ],
 )
-def test_a_closed_form_where_there_is_one(features, epsilon, closed):
+def test_a_closed_form_where_there_is_one(features, epsilon, closed, disjoint):
+    projector = Projector(features, np.full(features.shape[1], epsilon))
+    assert (projector._disjoint is not None) == disjoint
     mass = np.arange(1.0, len(features) + 1)
     w = project(np.log(mass / mass.sum()), features, np.full(features.shape[1], epsilon))
     assert w.kl > 0

@@ -255,7 +255,10 @@ def page(modules: list[Module]) -> str:
     lines, lists, seconds = [head.split(", ")], [], 0.0
     total: Counter[str] = Counter()
     for module in modules:
-        made, drawn, known = mutants_of(module), chosen(module), outcomes(module)
+        made, known = mutants_of(module), outcomes(module)
+        wanted = {one.key for one in chosen(module)}
+        done = {key for key, outcome in known.items() if outcome != NOT_RUN}
+        drawn = [one for one in made if one.key in wanted | done and not one.prose]
         count = Counter(known.get(one.key, NOT_RUN) for one in drawn)
         count |= {"made": len(made), "prose": sum(one.prose for one in made), "drawn": len(drawn)}
         total += count
@@ -273,9 +276,10 @@ def page(modules: list[Module]) -> str:
 
 
 def row(name: str, count: Counter[str]) -> list[str]:
-    caught, lived = count[KILLED] + count[TIMEOUT], count[SURVIVED] + count[UNTESTED]
+    lived = count[SURVIVED] + count[UNTESTED]
+    ran = count[KILLED] + count[TIMEOUT] + lived
     numbers = [count["made"], count["prose"], count["drawn"], count[KILLED], count[TIMEOUT]]
-    share = f"{100 * caught / (caught + lived):.1f} %" if caught + lived else "-"
+    share = f"{100 * count[KILLED] / ran:.1f} %" if ran else "-"
     return [name, *map(str, [*numbers, lived, count[NOT_RUN]]), share]
 
 
