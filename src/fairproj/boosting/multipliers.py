@@ -10,6 +10,8 @@ import numpy as np
 
 from fairproj.data.types import Array
 
+ROUNDING = 1e-12  # sums of rates are off by less, and differences of counts are larger
+
 
 @dataclass(frozen=True)
 class StepRule:
@@ -147,7 +149,8 @@ class Multipliers:
     def _move_pairs(self, e: int, rates: Array, ratio: float) -> None:
         excess = ratio * rates[:, None] - rates[None, :]
         np.fill_diagonal(excess, 0.0)
-        pairs = np.maximum(0.0, self._pairs[e] + self._pair_steps[e](excess))
+        move = self._pair_steps[e](without_rounding(excess))
+        pairs = np.maximum(0.0, self._pairs[e] + move)
         self._pairs[e] = pairs
         self.by_group[:, e] = ratio * pairs.sum(axis=1) - pairs.sum(axis=0)
 
@@ -160,4 +163,9 @@ def violations(rates: Array, allowed: Array) -> Array:
     """
     off = rates - (rates.min(axis=0) + rates.max(axis=0)) / 2
     beyond: Array = np.sign(off) * np.maximum(np.abs(off) - allowed / 2, 0.0)
-    return beyond
+    return without_rounding(beyond)
+
+
+def without_rounding(violation: Array) -> Array:
+    """Zero where a violation is no more than rounding: its sign decides how steps change."""
+    return np.where(np.abs(violation) <= ROUNDING, 0.0, violation)
