@@ -213,3 +213,11 @@ def test_labels_and_groups_of_training_are_read_once(folder, monkeypatch):
     other = run_json("audit", *files, "--sensitive", "job")
     assert other["data"]["rows"] == same["data"]["rows"]
     assert other["data"]["which"] == same["data"]["which"]
+
+
+def test_features_are_explained_where_they_are_shown(folder, monkeypatch):
+    files = [folder / "credit.fairproj", folder / "credit.csv"]
+    assert run_json("audit", *files)["importance"]["features"]
+    explain = "contributions_matrix"
+    monkeypatch.setattr(FairBoostClassifier, explain, lambda *_: pytest.fail("not shown"))
+    run("audit", *files)

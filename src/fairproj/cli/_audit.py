@@ -160,7 +160,12 @@ def audit(
     audited = read_audited(files, predictions, label, sensitive, positive, metric, trust, by)
     source = audited.source(command_line())
     content = audited.summarize(
-        max_gap, confidence, source, simultaneous=simultaneous, verbose=not as_json
+        max_gap,
+        confidence,
+        source,
+        simultaneous=simultaneous,
+        explain=as_json,  # the tables on the terminal do not show it
+        verbose=not as_json,
     )
     gaps = audited.gaps_by(content)
     if gaps is not None and plot is not None:
@@ -302,11 +307,13 @@ class Audited:
         frontier: dict[str, Any] | None = None,
         *,
         simultaneous: bool = False,
+        explain: bool = True,
         verbose: bool = False,
     ) -> dict[str, Any]:
         """The content of a report; by default against the target of training.
 
-        ``max_gap`` replaces the target of the metric alone; those of other gaps stay.
+        ``max_gap`` replaces the target of the metric alone; those of other gaps stay. ``explain``
+        says whether to tell which features decide.
         """
         options: dict[str, Any] = {
             "metric": self.metric,
@@ -319,7 +326,9 @@ class Audited:
         }
         tally = self.counted
         if self.model is not None:
-            tally = self.model.count(self.choice, by=self.counted_by, verbose=verbose)
+            tally = self.model.count(
+                self.choice, by=self.counted_by, explain=explain, verbose=verbose
+            )
         assert tally is not None
         model = self.model and self.model.model
         content = summarize_tally(tally, model, self.positive, options)

@@ -104,10 +104,20 @@ class ModelRows:
             found,
         )
 
-    def count(self, choice: Choice, *, by: CountsBy | None = None, verbose: bool = False) -> Tally:
-        """Predict the chosen rows and count them, also by the values of a column."""
+    def count(
+        self,
+        choice: Choice,
+        *,
+        by: CountsBy | None = None,
+        explain: bool = True,
+        verbose: bool = False,
+    ) -> Tally:
+        """Predict the chosen rows and count them, also by the values of a column.
+
+        ``explain`` says whether to tell which features decide.
+        """
         plain = getattr(self.model, "baseline_", None)
-        tally = Tally(self.coder.groups, plain is not None, can_explain(self.model))
+        tally = Tally(self.coder.groups, plain is not None, explain and can_explain(self.model))
         labels = self.coder.labels
         is_positive = np.array([self.meaning[label] == self.positive for label in labels])
         chooser = choice.begin()
