@@ -69,7 +69,8 @@ SEARCH = [*DATA, "--jobs", "2", "-o"]
     [("alternatives", "a.html", signal.SIGTERM), ("frontier", "f.csv", signal.SIGHUP)],
 )
 def test_workers_end_with_the_command(folder, command, output, number):
-    process = start(folder, command, *SEARCH, output)
+    heed = {"preexec_fn": lambda: signal.signal(number, signal.SIG_DFL)}  # also under nohup
+    process = start(folder, command, *SEARCH, output, **heed)
     workers = set()
     wait_until(lambda: len(workers.update(descendants(process.pid)) or workers) >= 3)
     process.send_signal(number)
