@@ -92,7 +92,7 @@ def _verdict(command: Command, folder: Path, in_child: Callable[[], None]) -> st
     errors = (folder / "errors.log").read_text("utf-8").splitlines()
     errors = [line for line in errors if not line.startswith(("warning: ", "note: "))]
     if code != 1 or len(errors) != 1 or not errors[0].startswith("error: "):
-        return f"exit code {code}: {errors[-1:]}"
+        return f"exit code {code}"
     old = [name for name in command.outputs if (folder / name).read_bytes() == before[name]]
     return REFUSED if len(old) == len(before) else f"{len(old)} of {len(before)} old files kept"
 
