@@ -372,7 +372,8 @@ class _AlikeBlocks:
 
 def _complete_graphs(n_blocks: int, first: Codes, second: Codes) -> Codes | None:
     """The event of each block, if every two blocks of an event are a pair, once; else None."""
-    edges = coo_array((np.ones(len(first)), (first, second)), shape=(n_blocks, n_blocks))
+    ends = first.astype(np.int32), second.astype(np.int32)  # SciPy 1.11 needs 32 bits
+    edges = coo_array((np.ones(len(first)), ends), shape=(n_blocks, n_blocks))
     n_events, event = connected_components(edges, directed=False)
     size = np.bincount(event, minlength=n_events)
     distinct = len(np.unique(np.minimum(first, second) * n_blocks + np.maximum(first, second)))
