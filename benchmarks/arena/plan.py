@@ -223,20 +223,27 @@ class Plan:
 def read_plan(path: Path) -> Plan:
     """A plan from its file, with the methods that it names, or all, from ``methods.toml``.
 
-    ``grids`` of a plan replaces the grids of some methods.
+    ``grids`` of a plan replaces the grids of some methods; ``variants`` are methods that are
+    defined as another, under a name and with a grid of their own.
     """
     content = tomllib.loads(path.read_text("utf-8"))
     known = tomllib.loads((HERE / "methods.toml").read_text("utf-8"))
     grids = content.get("grids", {})
     names = [entry["name"] for entry in known["methods"]]
     wanted = content.get("methods", names)
-    unknown = {*wanted, *grids} - set(names)
+    variants = content.get("variants", [])
+    unknown = {*wanted, *grids, *(each["of"] for each in variants)} - set(names)
     if unknown:
         raise ValueError(f"{path} names methods that methods.toml lacks: {sorted(unknown)}")
     methods = [
         _method(entry | ({"grid": grids[entry["name"]]} if entry["name"] in grids else {}))
         for entry in known["methods"]
         if entry["name"] in wanted
+    ]
+    entries = dict(zip(names, known["methods"], strict=True))
+    methods += [
+        _method(entries[each["of"]] | {"name": each["name"], "grid": each["grid"]})
+        for each in variants
     ]
     used = {method.environment for method in methods}
     environments = [_tuples(Environment, entry) for entry in known["environments"]]

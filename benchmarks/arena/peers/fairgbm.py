@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from fairgbm import FairGBMClassifier
 
+from arena.peers.learner import tree_parameters
 from arena.worker import Predict, Prediction, Rows, Task
 
 # FairGBM has no demographic parity.
@@ -27,7 +28,7 @@ def fairgbm(task: Task) -> Callable[[dict[str, Any]], Predict]:
     def fit(setting: dict[str, Any]) -> Predict:
         slack = setting["slack"]
         model = FairGBMClassifier(
-            **task.learner,
+            **tree_parameters(task, setting),
             constraint_type=_RATES[task.constraint],
             constraint_fpr_threshold=slack,
             constraint_fnr_threshold=slack,
