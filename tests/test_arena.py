@@ -13,6 +13,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.stats import ttest_rel
 
 from arena import (
     cli,
@@ -28,7 +30,15 @@ from arena import (
     worker,
 )
 from arena.facts import true_frontiers
-from arena.frontier import Reference, choose, hypervolume, paired_difference, pareto
+from arena.frontier import (
+    Reference,
+    choose,
+    corrected_difference,
+    hypervolume,
+    mixed_hypervolume,
+    paired_difference,
+    pareto,
+)
 from arena.plan import CONSTRAINTS, HERE, Environment, Method, Plan, Problem, read_plan
 from arena.run import check_versions, discard, prune, read_results
 from fairproj import metrics
@@ -47,13 +57,20 @@ test = 0.3
 validation = 0.2
 training_rows = 400
 targets = [0.05, 0.2]
-methods = ["LightGBM", "FairBoost", "FairBoost, exponential", "Threshold Optimizer"]
+methods = ["LightGBM", "FairBoost", "Exponentiated Gradient", "Grid Search", "Threshold Optimizer"]
+learners = ["31 leaves", "7 leaves"]
 learner = {n_estimators = 10}
 
 [grids]
 FairBoost = {max_gap = [0.05, 0.2], n_estimators = [10]}
-"FairBoost, exponential" = {max_gap = [0.1], n_estimators = [10], loss = ["exponential"]}
+"Exponentiated Gradient" = {max_gap = [0.1], max_iter = [2]}
+"Grid Search" = {model = [0, 1, 2]}
 "Threshold Optimizer" = {tol = [0.0, 0.1]}
+
+[[variants]]
+name = "FairBoost, exponential"
+of = "FairBoost"
+grid = {max_gap = [0.1], n_estimators = [10], loss = ["exponential"]}
 
 [[problems]]
 name = "german"
@@ -166,6 +183,34 @@ def test_a_relative_difference_is_a_share_of_the_other():
     assert np.isnan(paired_difference([1.0, np.nan], [np.nan, 1.0]).value)
 
 
+@settings(max_examples=40)
+@given(POINTS, st.floats(0.1, 1), st.floats(0, 1))
+def test_a_mixture_is_the_best_that_can_be_drawn(points, gap, score):
+    """A linear program over the chances of each point and of the constant, at some limits."""
+    kinds = np.array([(0.0, score), *points])
+    limits = np.linspace(0, gap, 9)
+    total = {"A_eq": np.ones((1, len(kinds))), "b_eq": 1}
+    best = [
+        -linprog(-kinds[:, 1], A_ub=kinds[None, :, 0], b_ub=limit, **total).fun - score
+        for limit in limits
+    ]
+    reference = Reference(gap, score)
+    found = mixed_hypervolume(*kinds[1:].T, reference)
+    # The curve is concave, so that chords are below it, and it does not fall.
+    assert np.trapezoid(best, limits) / gap - 1e-7 <= found <= np.mean(best[1:]) + 1e-7
+    assert found >= hypervolume(*kinds[1:].T, reference) - 1e-9
+
+
+def test_corrected_intervals_are_wider_where_splits_overlap():
+    ours, theirs = np.random.default_rng(0).normal(size=(2, 10))
+    wanted = ttest_rel(ours, theirs).confidence_interval(0.95)
+    found = corrected_difference(ours, theirs, 0.0)
+    assert found[1:] == pytest.approx([wanted.low, wanted.high])
+    wider = corrected_difference(ours, theirs, 0.6)
+    assert wider.high - wider.low == pytest.approx(np.sqrt(7) * (found.high - found.low))
+    assert np.isnan(corrected_difference([1.0, 2.0], [0.0, 0.0], 0.6).low)
+
+
 @pytest.mark.parametrize(
     ("ours", "verdict"), [(1.0, "holds"), (0.985, "holds"), (0.9, "fails"), (0.98, "open")]
 )
@@ -173,12 +218,13 @@ def test_verdicts(ours, verdict):
     noise = 1 + 0.01 * np.random.default_rng(0).normal(size=12)
     base = np.random.default_rng(1).uniform(0.5, 1, size=12)
     rows = [
-        {"problem": "p", "constraint": "c", "split": at, "method": name, "hypervolume": value}
+        {"problem": "p", "constraint": "c", "split": at, "method": name}
+        | {"hypervolume": value, "mixed": value}
         for at, (x, e) in enumerate(zip(base, noise, strict=True))
         for name, value in (("FairBoost", ours * x * (e if ours == 0.98 else 1)), ("peer", x))
     ]
-    (found,) = summary.compare(pd.DataFrame(rows), "peer")
-    assert found.verdict == verdict
+    (found,) = summary.compare(pd.DataFrame(rows), "peer", 0.6)
+    assert [found.verdict(measure) for measure in summary.MEASURES] == 3 * [verdict]
 
 
 # Scores
@@ -251,7 +297,7 @@ def tiny(folder) -> Plan:
     return read_plan(path)
 
 
-@pytest.mark.parametrize("name", ["full", "quick"])
+@pytest.mark.parametrize("name", ["full", "quick", "iterations"])
 def test_plans_name_what_exists(name):
     plan = read_plan(HERE / "plans" / f"{name}.toml")
     for problem in plan.problems:
@@ -262,7 +308,8 @@ def test_plans_name_what_exists(name):
     assert set(plan.timing.problems) <= {problem.name for problem in plan.problems}
     for method in plan.methods:
         source = (HERE / "peers" / f"{method.environment}.py").read_text("utf-8")
-        assert f"def {method.kind}(" in source
+        assert f"def {method.kind}(" in source or f'"{method.kind}"' in source
+    for method in plan.methods if plan.timing.problems else ():
         assert method.timed_setting.keys() == method.grid[0].keys()
 
 
@@ -280,11 +327,11 @@ def test_the_full_plan_is_what_was_asked_for():
 def test_a_case_changes_with_what_it_depends_on(tmp_path):
     plan = tiny(tmp_path)
     problem, method = plan.problems[0], plan.methods[1]
-    first = plan.fingerprint(problem, method)
+    first = plan.fingerprint(problem, method, "7 leaves")
     for other in (
-        plan.fingerprint(replace(problem, keep_sensitive=True), method),
+        plan.fingerprint(replace(problem, keep_sensitive=True), method, "7 leaves"),
         plan.fingerprint(problem, replace(method, grid=({"max_gap": 0.3},))),
-        replace(plan, training_rows=300).fingerprint(problem, method),
+        replace(plan, training_rows=300).fingerprint(problem, method, "7 leaves"),
     ):
         assert other != first
     assert plan.fingerprint(replace(problem, title="x"), replace(method, note="x")) == first
@@ -293,7 +340,7 @@ def test_a_case_changes_with_what_it_depends_on(tmp_path):
 def test_splits_come_first_so_that_a_stopped_run_has_all_methods(tmp_path):
     cases = list(tiny(tmp_path).cases())
     assert [case["split"] for case in cases] == sorted(case["split"] for case in cases)
-    assert len({case["method"] for case in cases if case["split"] == 7}) == 4
+    assert len({case["method"] for case in cases if case["split"] == 7}) == 6
 
 
 def test_an_unknown_method_is_refused(tmp_path):
@@ -487,7 +534,7 @@ def test_a_worker_answers_over_its_pipe(tmp_path):
         "constraint": "",
         "goal": "accuracy",
         "settings": [{}],
-        "learner": plan.learner,
+        "learner": plan.learners["7 leaves"],
         "seed": 0,
         "output": str(tmp_path / "out.npz"),
     }
@@ -551,7 +598,9 @@ def test_the_tidy_table_has_a_row_for_each_point(run, tmp_path):
     # Three cells and two splits; equalized odds has one threshold only.
     assert counts.to_dict() == {
         "FairBoost": 12,
+        "Exponentiated Gradient": 6,
         "FairBoost, exponential": 6,
+        "Grid Search": 12,  # not for three groups
         "LightGBM": 6,
         "Threshold Optimizer": 10,
     }
@@ -685,7 +734,7 @@ def test_losses_are_found():
         noise = 0.001 * random.normal()
         for method, volume, score in (("FairBoost", 0.05, 0.80), ("peer", 0.06, 0.82)):
             row = {"problem": "p", "constraint": "equalized_odds", "split": split}
-            row |= {"method": method, "hypervolume": volume + noise}
+            row |= {"method": method, "hypervolume": volume + noise, "mixed": volume + noise}
             row |= {"score@0.05": score + noise, "gap@0.05": 0.04, "met@0.05": 1.0}
             rows.append(row)
     table = pd.DataFrame(rows)
@@ -694,8 +743,8 @@ def test_losses_are_found():
         targets=(0.05,),
         methods=(Method("FairBoost", "", ""), Method("peer", "", "")),
     )
-    found = losses.without_groups_only({"peer": summary.compare(table, "peer")}, plan)
-    assert [each.verdict for each in found] == ["fails"]
+    found = losses.without_groups_only({"peer": summary.compare(table, "peer", 0.6)}, plan)
+    assert [each.verdict() for each in found] == ["fails"]
     said = losses.first_words(found, {"p": "Problem P"})
     assert "It fails here" in said
     assert "| Problem P | equalized odds | peer | -16." in said

@@ -89,7 +89,13 @@ def _panel(ax: Any, rows: pd.DataFrame, reference: Reference, true: Any) -> None
         if len(points):
             ax.plot(limits, attained(points, limits, reference.score), label=method, **style)
     if true is not None:
-        ax.plot(limits, np.interp(limits, *true), color="#F0E442", linewidth=2, label="the best")
+        ax.plot(
+            limits,
+            np.interp(limits, *true),
+            color="#F0E442",
+            linewidth=2,
+            label="the true frontier",
+        )
     ax.axhline(reference.score, color="0.7", linewidth=0.8)
     ax.set_xlim(0, reference.gap)
     ax.grid(alpha=0.3)

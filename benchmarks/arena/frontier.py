@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 Array = NDArray[np.float64]
 DRAWS = 2000
@@ -46,6 +47,36 @@ def hypervolume(gaps: Any, scores: Any, reference: Reference) -> float:
     best = np.maximum.accumulate(scores[inside][order] - reference.score)
     width = np.diff(np.append(start, reference.gap))
     return float(width @ best / reference.gap)
+
+
+def mixed_hypervolume(gaps: Any, scores: Any, reference: Reference) -> float:
+    """The same for predictions that may be drawn: by one of the points, or by the constant.
+
+    The score within a limit is then that of the concave envelope of the points and of the constant,
+    which has no gap: a mixture has the mean of the scores, and a gap of at most the mean of the
+    gaps.
+    """
+    gaps, scores = np.asarray(gaps, dtype=float), np.asarray(scores, dtype=float)
+    useful = scores > reference.score
+    hull = [(0.0, reference.score)]
+    for point in sorted(zip(gaps[useful], scores[useful], strict=True), key=_by_gap):
+        if point[1] <= hull[-1][1]:
+            continue  # the envelope does not fall
+        while len(hull) > 1 and not _bends(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    x, y = np.array(hull).T
+    at = np.append(x[x < reference.gap], reference.gap)
+    return float(np.trapezoid(np.interp(at, x, y) - reference.score, at) / reference.gap)
+
+
+def _by_gap(point: tuple[float, float]) -> tuple[float, float]:
+    return point[0], -point[1]
+
+
+def _bends(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
+    """Whether b is above the line from a to c."""
+    return (b[1] - a[1]) * (c[0] - a[0]) > (c[1] - a[1]) * (b[0] - a[0])
 
 
 def choose(gaps: Any, scores: Any, target: float) -> int | None:
@@ -89,6 +120,23 @@ def paired_difference(ours: Any, theirs: Any, *, relative: bool = False, seed: i
         return Interval(value, np.nan, np.nan)
     low, high = np.nanquantile(draws, [0.025, 0.975])
     return Interval(value, float(low), float(high))
+
+
+def corrected_difference(ours: Any, theirs: Any, overlap: float) -> Interval:
+    """The mean of ours - theirs, with the corrected t interval of Nadeau & Bengio (2003).
+
+    Splits of the same rows are not independent: the variance of the mean is taken as
+    (1 / J + overlap) times that of the J differences, where ``overlap`` is the number of test rows
+    divided by the number of training rows. With fewer than three splits the ends are NaN.
+    """
+    differences = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
+    differences = differences[~np.isnan(differences)]
+    n = len(differences)
+    if n < FEWEST:
+        return Interval(float(differences.mean()) if n else np.nan, np.nan, np.nan)
+    half = student.ppf(0.975, n - 1) * differences.std(ddof=1) * np.sqrt(1 / n + overlap)
+    mean = float(differences.mean())
+    return Interval(mean, mean - float(half), mean + float(half))
 
 
 def _difference(ours: Array, theirs: Array, *, relative: bool) -> Any:

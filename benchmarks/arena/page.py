@@ -67,7 +67,7 @@ class Content:
         self.titles = {problem.name: problem.title for problem in plan.problems}
         self.built = {each["name"]: each for each in note["environments"]}
         self.compared = {
-            method.name: compare(self.summary, method.name)
+            method.name: compare(self.summary, method.name, plan.overlap)
             for method in plan.methods
             if method.name != OURS
         }
@@ -100,7 +100,7 @@ class Content:
             "rows": f"{plan.training_rows:,}",
             "test": f"{100 * plan.test:.0f} %",
             "validation": f"{100 * plan.validation:.0f} %",
-            "learner": ", ".join(f"{name} {value}" for name, value in plan.learner.items()),
+            "learners": self._learners(),
             "targets": ", ".join(f"{target:g}" for target in plan.targets),
             "versions": ", ".join(f"{name} {versions[name]}" for name in SHOWN),
             "problem_table": markdown(tables.problem_table(plan, self.note)),
@@ -109,6 +109,13 @@ class Content:
             "missing": self._missing(),
             "failures": self._failures(),
         }
+
+    def _learners(self) -> str:
+        """What the learners are, which have their leaves in their names."""
+        (first, *others), shared = self.plan.learners.values(), ("n_estimators", "learning_rate")
+        same = ", ".join(f"{name} {first[name]}" for name in shared)
+        assert all(other[name] == first[name] for other in others for name in shared)
+        return f"{' and '.join(self.plan.learners)}; {same}"
 
     def _answers(self) -> dict[str, str]:
         plan, summary = self.plan, self.summary

@@ -70,6 +70,9 @@ class Method:
         Where it runs; "here" is the environment of the command.
     grid : tuple of dict
         One entry for each point.
+    learners : tuple of str
+        The learners of LightGBM that it is built on, each with the whole grid; empty for a method
+        that is built on something else.
     constraints : tuple of str
         Those it can be fitted for. Empty: it knows none, is fitted once, and is read for all.
     groups : {"none", "inferred", "used"}
@@ -97,6 +100,7 @@ class Method:
     code: str
     environment: str = "here"
     grid: tuple[Setting, ...] = ({},)
+    learners: tuple[str, ...] = ()
     constraints: tuple[str, ...] = CONSTRAINTS
     groups: str = "none"
     max_groups: int = 100
@@ -164,7 +168,7 @@ class Plan:
     validation: float
     training_rows: int
     targets: tuple[float, ...]
-    learner: Setting
+    learners: dict[str, Setting]
     problems: tuple[Problem, ...]
     methods: tuple[Method, ...]
     environments: tuple[Environment, ...]
@@ -174,8 +178,8 @@ class Plan:
     def cases(self) -> Iterator[dict[str, Any]]:
         """Everything to run, split by split: a run that is stopped has fewer splits, not methods.
 
-        A case is one method on one split of one problem, for one constraint ("" for a method that
-        knows none), over its whole grid.
+        A case is one method with one learner on one split of one problem, for one constraint (""
+        for a method that knows none), over its whole grid.
         """
         for split in self.splits:
             for problem in self.problems:
@@ -187,23 +191,44 @@ class Plan:
             return
         for constraint in method.constraints or ("",):
             if constraint in (*problem.constraints, ""):
-                yield {
-                    "split": split,
-                    "problem": problem.name,
-                    "method": method.name,
-                    "constraint": constraint,
-                    "plan": self.fingerprint(problem, method),
-                }
+                for learner in self.learners_of(method):
+                    yield {
+                        "split": split,
+                        "problem": problem.name,
+                        "method": method.name,
+                        "constraint": constraint,
+                        "plan": self.fingerprint(problem, method, learner),
+                    }
 
-    def fingerprint(self, problem: Problem, method: Method) -> str:
+    def learners_of(self, method: Method) -> list[str]:
+        """The learners that a method is fitted with; one, that it ignores, if it needs none."""
+        return [name for name in self.learners if name in method.learners] or [self.first_learner]
+
+    @property
+    def first_learner(self) -> str:
+        """The one with LightGBM's defaults, with which fits are timed."""
+        return next(iter(self.learners))
+
+    def learner_of(self, case: dict[str, Any]) -> str:
+        """The learner of a case, which its fingerprint tells."""
+        problem, method = self.problem(case["problem"]), self.method(case["method"])
+        known = {self.fingerprint(problem, method, name): name for name in self.learners}
+        return known[case["plan"]]
+
+    def fingerprint(self, problem: Problem, method: Method, learner: str) -> str:
         """A hash of everything that the results of a case depend on, besides versions."""
         asked = asdict(problem)
         fitted = {name: getattr(method, name) for name in ("kind", "environment", "grid")}
         for shown in ("title", "constraints"):
             del asked[shown]
-        protocol = (self.test, self.validation, self.training_rows, self.learner)
+        protocol = (self.test, self.validation, self.training_rows, self.learners[learner])
         content = json.dumps([asked, fitted, protocol], sort_keys=True, default=list)
         return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+    @property
+    def overlap(self) -> float:
+        """Test rows divided by rows that are left to train on."""
+        return self.test / (1 - self.test - self.validation)
 
     def problem(self, name: str) -> Problem:
         return next(problem for problem in self.problems if problem.name == name)
@@ -223,8 +248,9 @@ class Plan:
 def read_plan(path: Path) -> Plan:
     """A plan from its file, with the methods that it names, or all, from ``methods.toml``.
 
-    ``grids`` of a plan replaces the grids of some methods; ``variants`` are methods that are
-    defined as another, under a name and with a grid of their own.
+    ``grids`` of a plan replaces the grids of some methods, ``learners`` names those that are used,
+    ``learner`` replaces parameters of all of them, and ``variants`` are methods that are defined as
+    another, under a name and with a grid of their own.
     """
     content = tomllib.loads(path.read_text("utf-8"))
     known = tomllib.loads((HERE / "methods.toml").read_text("utf-8"))
@@ -242,7 +268,7 @@ def read_plan(path: Path) -> Plan:
     ]
     entries = dict(zip(names, known["methods"], strict=True))
     methods += [
-        _method(entries[each["of"]] | {"name": each["name"], "grid": each["grid"]})
+        _method(entries[each["of"]] | {name: v for name, v in each.items() if name != "of"})
         for each in variants
     ]
     used = {method.environment for method in methods}
@@ -255,7 +281,10 @@ def read_plan(path: Path) -> Plan:
         validation=content["validation"],
         training_rows=content["training_rows"],
         targets=tuple(content["targets"]),
-        learner=known["learner"] | content.get("learner", {}),
+        learners={
+            name: known["learners"][name] | content.get("learner", {})
+            for name in content.get("learners", known["learners"])
+        },
         problems=tuple(_tuples(Problem, entry) for entry in content["problems"]),
         methods=tuple(methods),
         environments=tuple(each for each in environments if each.name in used),

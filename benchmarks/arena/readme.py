@@ -32,7 +32,7 @@ NAMES = {
 def peer_table(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> Lines:
     """What comes out of each method, whether it needs groups, and what it costs."""
     target = plan.targets[len(plan.targets) // 2]
-    head = ["", "result", "groups at predict", "on", "hypervolume, % of FairBoost's"]
+    head = ["", "result", "groups at predict", "on", "hypervolume, % of FairBoost's (mixed)"]
     head += [f"points of score at {target:g}", "gap (FairBoost's)", "within (FairBoost's)"]
     head += ["times FairBoost's fit"]
     present = [each for each in plan.methods if each.name in {*NAMES} & {*summary["method"]}]
@@ -44,19 +44,19 @@ def peer_table(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> Lines:
 def _line(method: Method, summary: pd.DataFrame, target: float, times: pd.DataFrame) -> list[str]:
     rows = same_cells(summary, method.name)
     columns = {"gap": f"gap@{target:g}", "met": f"met@{target:g}"}
-    means = rows.groupby(["method", *CELL])[["hypervolume", *columns.values()]].mean()
+    means = rows.groupby(["method", *CELL])[["hypervolume", "mixed", *columns.values()]].mean()
     own, ours = means.loc[method.name], means.loc[OURS]
     gaps = [number(each[columns["gap"]].mean()) for each in (own, ours)]
     met = [f"{100 * each[columns['met']].mean():.0f} %" for each in (own, ours)]
     start = [NAMES[method.name], method.gives, GROUPS[method.groups], str(len(own))]
     if method.name == OURS:
-        return [*start, "100", "0", gaps[0], met[0], "1"]
-    share = 100 * (own["hypervolume"] / ours["hypervolume"]).median()
+        return [*start, "100 (100)", "0", gaps[0], met[0], "1"]
+    share, mixed = (100 * (own[kind] / ours[kind]).median() for kind in ("hypervolume", "mixed"))
     points = difference_at(summary, method.name, f"score@{target:g}")
     ratios = time_ratios(times, method.name, OURS)
     longer = f"{ratios.median():.2g}" if len(ratios) else "-"
     beside = [f"{each[0]} ({each[1]})" for each in (gaps, met)]
-    return [*start, f"{share:.0f}", interval(points, 100), *beside, longer]
+    return [*start, f"{share:.0f} ({mixed:.0f})", interval(points, 100), *beside, longer]
 
 
 def update(path: Path, lines: Lines) -> None:

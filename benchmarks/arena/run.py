@@ -73,7 +73,7 @@ def make_request(case: Case, plan: Plan, files: Files) -> dict[str, Any]:
         "constraint": case["constraint"],
         "goal": plan.problem(case["problem"]).goal,
         "settings": list(method.grid),
-        "learner": plan.learner,
+        "learner": plan.learners[plan.learner_of(case)],
         "seed": case["split"],
     }
 
@@ -140,6 +140,7 @@ def read_results(plan: Plan, path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         if json.dumps(case, sort_keys=True) not in wanted:
             continue
         named = {name: case[name] for name in ("problem", "split", "method")}
+        named["learner"] = plan.learner_of(case)
         spent = result.get("cpu_seconds", np.nan)
         cases.append({**named, "errors": result["errors"], "cpu_seconds": spent})
         asked = plan.problem(case["problem"]).constraints
@@ -179,7 +180,9 @@ def discard(path: Path, methods: list[str]) -> None:
 def prune(path: Path, plan: Plan) -> None:
     """Forget cases of problems and methods that the plan has now defined otherwise."""
     now = {
-        (problem.name, method.name): plan.fingerprint(problem, method)
+        (problem.name, method.name): {
+            plan.fingerprint(problem, method, learner) for learner in plan.learners_of(method)
+        }
         for problem in plan.problems
         for method in plan.methods
     }
@@ -188,7 +191,7 @@ def prune(path: Path, plan: Plan) -> None:
     kept = [
         row
         for row, place in zip(rows, places, strict=True)
-        if now.get(place, row["case"]["plan"]) == row["case"]["plan"]
+        if place not in now or row["case"]["plan"] in now[place]
     ]
     if len(kept) < len(rows):
         write_text(path, "".join(json.dumps(row) + "\n" for row in kept))

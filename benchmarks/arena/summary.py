@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from arena.frontier import Interval, Reference, choose, hypervolume, paired_difference, pareto
+from arena.frontier import (
+    Interval,
+    Reference,
+    choose,
+    corrected_difference,
+    hypervolume,
+    mixed_hypervolume,
+    paired_difference,
+    pareto,
+)
 from arena.plan import Plan
 
 OURS = "FairBoost"
@@ -16,13 +25,16 @@ PLAIN = "LightGBM"
 LEAST_WIDTH = 0.1  # of the range of gaps
 TOLERANCE = 0.02  # how much smaller than a peer's hypervolume ours may be
 CELL = ["problem", "constraint"]
+# Hypervolumes by steps with a bootstrap, by steps with a corrected interval, and of mixtures.
+MEASURES = ("steps", "corrected", "mixed")
+_KINDS = ("hypervolume", "mixed")
 
 
 def references(tidy: pd.DataFrame, constants: dict[str, float]) -> dict[Any, Reference]:
     """For each problem and constraint, the worst gap and score that count.
 
-    The gap is that of LightGBM without a constraint, on average over the splits, and at least 0.1;
-    the score is that of the better constant.
+    The gap is that of LightGBM without a constraint (of its points, if it has several learners, the
+    mean), on average over the splits, and at least 0.1; the score is that of the better constant.
     """
     plain = tidy[tidy["method"] == PLAIN].groupby(CELL)["test_gap"].mean()
     return {
@@ -62,7 +74,10 @@ def _read(points: dict[str, Any], reference: Reference, targets: Any) -> dict[st
     chosen_by = (points["validation_gap"], points["validation_score"])
     kept = pareto(*chosen_by)
     gap, score = points["test_gap"], points["test_score"]
-    read = {"hypervolume": hypervolume(gap[kept], score[kept], reference)}
+    read = {
+        "hypervolume": hypervolume(gap[kept], score[kept], reference),
+        "mixed": mixed_hypervolume(gap[kept], score[kept], reference),
+    }
     for target in targets:
         at = choose(*chosen_by, target)
         if at is not None:
@@ -84,39 +99,53 @@ class Comparison:
     ----------
     relative : Interval
         The difference as a share of the other's.
-    margin : Interval
-        Our hypervolume less 98 % of the other's; the claim is that it is not negative.
+    mixed : Interval
+        The same where predictions may be drawn from a mixture of points.
+    margins : dict
+        Our hypervolume less 98 % of the other's, by `MEASURES`; the claim is that it is not
+        negative.
     """
 
     problem: str
     constraint: str
     method: str
     relative: Interval
-    margin: Interval
+    mixed: Interval
+    margins: dict[str, Interval]
     n_splits: int
 
-    @property
-    def verdict(self) -> str:
+    def verdict(self, measure: str = "steps") -> str:
         """Whether ours is at least 98 % of the other's: shown, refuted, or neither."""
-        if self.margin.low >= 0:
+        margin = self.margins[measure]
+        if margin.low >= 0:
             return "holds"
-        return "fails" if self.margin.high < 0 else "open"
+        return "fails" if margin.high < 0 else "open"
 
 
-def compare(summary: pd.DataFrame, method: str, ours: str = OURS) -> list[Comparison]:
-    """Our method beside another, on every problem and constraint that both have."""
+def compare(summary: pd.DataFrame, method: str, overlap: float) -> list[Comparison]:
+    """Ours beside another method, on every problem and constraint that both have.
+
+    ``overlap`` is that of `corrected_difference`.
+    """
     wide = summary.pivot_table(
-        index=[*CELL, "split"], columns="method", values="hypervolume", sort=False
+        index=[*CELL, "split"], columns="method", values=["hypervolume", "mixed"], sort=False
     )
-    if ours not in wide or method not in wide:
+    if OURS not in wide["hypervolume"] or method not in wide["hypervolume"]:
         return []
-    both = wide[[ours, method]].dropna()
+    both = wide.loc[:, [(kind, name) for kind in _KINDS for name in (OURS, method)]].dropna()
     comparisons = []
     for (problem, constraint), rows in both.groupby(level=[0, 1], sort=False):
-        a, b = rows[ours], rows[method]
-        relative = paired_difference(a, b, relative=True)
-        margin = paired_difference(a, (1 - TOLERANCE) * b)
-        comparisons.append(Comparison(problem, constraint, method, relative, margin, len(rows)))
+        pairs = {kind: (rows[kind, OURS], rows[kind, method]) for kind in _KINDS}
+        relative, mixed = (paired_difference(*pairs[kind], relative=True) for kind in _KINDS)
+        (a, b), (c, d) = pairs.values()
+        margins = {
+            "steps": paired_difference(a, (1 - TOLERANCE) * b),
+            "corrected": corrected_difference(a, (1 - TOLERANCE) * b, overlap),
+            "mixed": paired_difference(c, (1 - TOLERANCE) * d),
+        }
+        comparisons.append(
+            Comparison(problem, constraint, method, relative, mixed, margins, len(rows))
+        )
     return comparisons
 
 
@@ -137,14 +166,11 @@ def difference_at(
 
 
 def ranks(summary: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
-    """Ranks by mean hypervolume among methods, 1 the best, one column for each.
-
-    A method without results on a problem and constraint has no rank there.
-    """
+    """Ranks by mean hypervolume, 1 the best, among those methods that ran everywhere."""
     means = summary[summary["method"].isin(methods)].pivot_table(
         index=CELL, columns="method", values="hypervolume", sort=False
     )
-    return means.rank(axis=1, ascending=False)
+    return means.dropna(axis=1).rank(axis=1, ascending=False)
 
 
 def frontier_distance(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from arena.frontier import Interval
 from arena.plan import Method, Plan
 from arena.summary import (
     CELL,
+    MEASURES,
     OURS,
     PLAIN,
     Comparison,
@@ -51,19 +54,19 @@ def interval(value: Interval, scale: float = 1.0, digits: int = 1) -> str:
 
 def rank_table(summary: pd.DataFrame, plan: Plan) -> Lines:
     """Mean ranks by hypervolume, over all cells and for each constraint, best first."""
-    present = [each for each in plan.methods if each.name in set(summary["method"])]
-    table = ranks(summary, [each.name for each in present])
+    table = ranks(summary, [each.name for each in plan.methods])
+    present = [each for each in plan.methods if each.name in table]
     by_constraint = table.groupby(level="constraint").mean()
-    counts, means = table.notna().sum(), table.mean()
+    means = table.mean()
     constraints = list(dict.fromkeys(table.index.get_level_values("constraint")))
     first = (table == 1).sum()
     head = ["method", "groups at predict", "mean rank", *map(words, constraints)]
-    lines = [[*head, "first", "of"]]
+    lines = [[*head, f"first of {len(table)}"]]
     for method in sorted(present, key=lambda each: means[each.name]):
         name = method.name
         line = [_bold(name), GROUPS[method.groups], number(means[name], 1)]
         line += [number(by_constraint.loc[each, name], 1) for each in constraints]
-        lines.append([*line, str(first[name]), str(counts[name])])
+        lines.append([*line, str(first[name])])
     return lines
 
 
@@ -73,27 +76,29 @@ def _bold(name: str) -> str:
 
 def against_table(compared: dict[str, list[Comparison]], plan: Plan) -> Lines:
     """FairBoost's hypervolume beside each method's: how often it is shown to be as large."""
-    lines = [
-        [
-            "method",
-            "groups at predict",
-            "combinations",
-            "holds",
-            "open",
-            "fails",
-            "median difference, %",
-        ]
-    ]
+    counted = "holds, open, fails"
+    lines = [["method", "groups at predict", "combinations", counted, "median difference, %"]]
+    lines[0] += [f"corrected: {counted}", f"mixed: {counted}", "mixed: median difference, %"]
     for method in plan.methods:
         found = compared.get(method.name)
         if not found:
             continue
-        verdicts = [each.verdict for each in found]
-        relative = [100 * each.relative.value for each in found]
-        middle = signed(float(np.nanmedian(relative))) if not np.isnan(relative).all() else "-"
-        counts = [str(verdicts.count(each)) for each in ("holds", "open", "fails")]
-        lines.append([method.name, GROUPS[method.groups], str(len(found)), *counts, middle])
+        steps, corrected, mixed = (_verdicts(found, measure) for measure in MEASURES)
+        medians = [_median(each.relative for each in found), _median(each.mixed for each in found)]
+        start = [method.name, GROUPS[method.groups], str(len(found))]
+        lines.append([*start, steps, medians[0], corrected, mixed, medians[1]])
     return lines
+
+
+def _verdicts(comparisons: list[Comparison], measure: str) -> str:
+    verdicts = [each.verdict(measure) for each in comparisons]
+    return ", ".join(str(verdicts.count(each)) for each in ("holds", "open", "fails"))
+
+
+def _median(intervals: Iterable[Interval]) -> str:
+    """The median of estimates, in percent."""
+    values = [100 * each.value for each in intervals if not np.isnan(each.value)]
+    return signed(float(np.median(values))) if values else "-"
 
 
 def target_table(summary: pd.DataFrame, plan: Plan) -> Lines:
@@ -137,22 +142,26 @@ def _excess(rows: pd.DataFrame, targets: list[str]) -> float:
 
 
 def price_table(summary: pd.DataFrame, plan: Plan) -> Lines:
-    """What is lost without groups at predict: scores of methods that use them, less ours."""
+    """What is lost without groups at predict: scores of methods that use them, less ours.
+
+    Problems whose features include the groups have lines of their own: there all methods have them.
+    """
+    kept = summary["problem"].isin([each.name for each in plan.problems if each.keep_sensitive])
     constraints = list(dict.fromkeys(summary["constraint"]))
     targets = [f"{target:g}" for target in plan.targets]
-    lines = [["method", "constraint", *(f"at {target}, points" for target in targets)]]
-    lines[0].append("hypervolume, points")
+    lines = [["method", "groups among the features", "constraint"]]
+    lines[0] += [*(f"at {target}, points" for target in targets), "hypervolume, points"]
     for method in plan.methods:
         if method.groups == "none" or method.name not in set(summary["method"]):
             continue
-        for constraint in constraints:
-            rows = summary["constraint"] == constraint
+        for among, constraint in product((False, True), constraints):
+            rows = (summary["constraint"] == constraint) & (kept == among)
             if not (summary[rows]["method"] == method.name).any():
                 continue
             columns = [*(f"score@{target}" for target in targets), "hypervolume"]
             found = [difference_at(summary, method.name, each, rows) for each in columns]
-            name = f"{method.name} ({method.groups})"
-            lines.append([name, words(constraint), *(interval(each, 100, 2) for each in found)])
+            line = [f"{method.name} ({method.groups})", "yes" if among else "no"]
+            lines.append([*line, words(constraint), *(interval(each, 100, 2) for each in found)])
     return lines
 
 
@@ -230,11 +239,11 @@ def problem_table(plan: Plan, note: Any) -> Lines:
 
 def method_table(plan: Plan, built: dict[str, Any]) -> Lines:
     """What each method is, its grid, and where it runs."""
-    lines = [["method", "groups at predict", "constraints", "grid", "environment", ""]]
+    lines = [["method", "groups at predict", "constraints", "grid", "points", "environment", ""]]
     for method in plan.methods:
         constraints = ", ".join(map(words, method.constraints)) or "none of its own"
         grid = "; ".join(_grid(method)) or "-"
-        lines.append([method.name, GROUPS[method.groups], constraints, grid])
+        lines.append([method.name, GROUPS[method.groups], constraints, grid, str(len(method.grid))])
         lines[-1] += [_where(method, built), method.note]
     return lines
 
@@ -267,7 +276,7 @@ def detail_table(summary: pd.DataFrame, compared: dict[str, list[Comparison]], p
         found = [each for each in every if (each.problem, each.constraint) == cell]
         relative = interval(found[0].relative, 100) if found else "-"
         line = [_bold(name), GROUPS[plan.method(name).groups], number(100 * means[name], 2)]
-        line.append(relative + (f" {found[0].verdict}" if found else ""))
+        line.append(relative + (f" {found[0].verdict()}" if found else ""))
         for target in targets:
             score, gap, met = (rows[f"{kind}@{target}"].mean() for kind in ("score", "gap", "met"))
             line.append(f"{number(score)} / {number(gap)} ({met:.0%})")

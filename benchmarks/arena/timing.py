@@ -65,7 +65,7 @@ def _case(plan: Plan, method: Method, place: tuple[str, str, str], repeat: int) 
             "problem": problem,
             "method": name,
             "constraint": constraint,
-            "plan": for_the_clock(plan).fingerprint(known[0], method),
+            "plan": for_the_clock(plan).fingerprint(known[0], method, plan.first_learner),
         }
     ]
 

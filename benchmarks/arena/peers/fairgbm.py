@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from fairgbm import FairGBMClassifier
 
-from arena.peers.learner import tree_parameters
 from arena.worker import Predict, Prediction, Rows, Task
 
 # FairGBM has no demographic parity.
@@ -28,7 +27,7 @@ def fairgbm(task: Task) -> Callable[[dict[str, Any]], Predict]:
     def fit(setting: dict[str, Any]) -> Predict:
         slack = setting["slack"]
         model = FairGBMClassifier(
-            **tree_parameters(task, setting),
+            **task.learner,
             constraint_type=_RATES[task.constraint],
             constraint_fpr_threshold=slack,
             constraint_fnr_threshold=slack,

@@ -13,7 +13,7 @@ from arena.peers.with_fairlearn import (
     grid_search,
     threshold_optimizer,
 )
-from arena.worker import Predict, Task
+from arena.worker import Predict, Prediction, Rows, Task
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.baselines import Reweighing
 
@@ -24,6 +24,7 @@ __all__ = [
     "fairproj",
     "grid_search",
     "lightgbm",
+    "one_threshold",
     "reweighing",
     "threshold_optimizer",
 ]
@@ -43,6 +44,20 @@ def lightgbm(task: Task) -> Fit:
     return lambda setting: by_probability(trees(task).fit(task.train.X, task.train.y))
 
 
+def one_threshold(task: Task) -> Fit:
+    """One model; a point is a cut of its probabilities, the same for all groups."""
+    model = trees(task).fit(task.train.X, task.train.y)
+
+    def fit(setting: dict[str, Any]) -> Predict:
+        def predict(rows: Rows) -> Prediction:
+            score = model.predict_proba(rows.X)[:, 1]
+            return Prediction((score > setting["threshold"]).astype(float), score)
+
+        return predict
+
+    return fit
+
+
 def fairproj(task: Task) -> Fit:
     weight = balanced_weight(task.train.y) if task.balanced else None
 
@@ -55,12 +70,18 @@ def fairproj(task: Task) -> Fit:
 
 
 def fairboost(task: Task) -> Fit:
-    """Defaults but for what the setting names; the seed chooses the rows held out."""
+    """Defaults but for the learner and the setting; the seed chooses the rows held out."""
     weight = "balanced" if task.balanced else None
+    names = {"num_leaves": "max_leaf_nodes"}
+    trees = {names.get(name, name): value for name, value in task.learner.items()}
 
     def fit(setting: dict[str, Any]) -> Predict:
         model = FairBoostClassifier(
-            task.constraint, class_weight=weight, n_jobs=1, random_state=task.seed, **setting
+            task.constraint,
+            class_weight=weight,
+            n_jobs=1,
+            random_state=task.seed,
+            **(trees | setting),
         )
         X, y, groups = task.train
         return by_probability(model.fit(X, y, sensitive_features=groups))

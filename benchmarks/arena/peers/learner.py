@@ -9,18 +9,14 @@ import numpy as np
 from arena.worker import Predict, Prediction, Rows, Task
 
 
-def tree_parameters(task: Task, setting: dict[str, Any]) -> dict[str, Any]:
-    """What all methods built on LightGBM share; a point of the grid may name its leaves."""
-    return task.learner | {name: value for name, value in setting.items() if name == "num_leaves"}
-
-
-def trees(task: Task, setting: dict[str, Any] | None = None) -> Any:
-    """LightGBM as all methods built on it have it."""
+def trees(task: Task) -> Any:
+    """LightGBM with the parameters that all methods built on it share."""
     from lightgbm import LGBMClassifier
 
     weight = "balanced" if task.balanced else None
-    parameters = tree_parameters(task, setting or {})
-    return LGBMClassifier(**parameters, class_weight=weight, random_state=0, n_jobs=1, verbosity=-1)
+    return LGBMClassifier(
+        **task.learner, class_weight=weight, random_state=0, n_jobs=1, verbosity=-1
+    )
 
 
 def by_probability(model: Any) -> Predict:

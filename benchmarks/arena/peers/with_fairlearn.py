@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def exponentiated_gradient(task: Task) -> Fit:
     def fit(setting: dict[str, Any]) -> Predict:
         bound = setting["max_gap"] / 2
         model = reductions.ExponentiatedGradient(
-            _unweighted_trees(task, setting),
+            _unweighted_trees(task),
             _MOMENTS[task.constraint](difference_bound=bound),
             objective=_objective(task),
             eps=bound,
@@ -50,26 +50,20 @@ def grid_search(task: Task) -> Fit:
 
     With the default limit of 2 most multipliers are too large for the data at hand.
     """
-    size = 1 + max(setting["model"] for setting in task.settings)
-
-    @lru_cache
-    def searched(num_leaves: int) -> list[Any]:
-        search = reductions.GridSearch(
-            _unweighted_trees(task, {"num_leaves": num_leaves}),
-            _with_objective(_MOMENTS[task.constraint], task)(),
-            grid_size=size,
-            grid_limit=1.0,
-        )
-        X, y, groups = task.train
-        search.fit(X, y, sensitive_features=groups)
-        return list(search.predictors_)
-
-    return lambda setting: _one_of_the_search(searched(setting["num_leaves"])[setting["model"]])
+    search = reductions.GridSearch(
+        _unweighted_trees(task),
+        _with_objective(_MOMENTS[task.constraint], task)(),
+        grid_size=len(task.settings),
+        grid_limit=1.0,
+    )
+    X, y, groups = task.train
+    search.fit(X, y, sensitive_features=groups)
+    return lambda setting: _one_of_the_search(search.predictors_[setting["model"]])
 
 
-def _unweighted_trees(task: Task, setting: dict[str, Any]) -> Any:
+def _unweighted_trees(task: Task) -> Any:
     """A reduction weighs the rows and sets their labels; class weights would count these."""
-    return trees(task, setting).set_params(class_weight=None)
+    return trees(task).set_params(class_weight=None)
 
 
 def _objective(task: Task) -> Any:
