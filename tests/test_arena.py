@@ -330,11 +330,13 @@ def test_a_case_changes_with_what_it_depends_on(tmp_path):
     first = plan.fingerprint(problem, method, "7 leaves")
     for other in (
         plan.fingerprint(replace(problem, keep_sensitive=True), method, "7 leaves"),
-        plan.fingerprint(problem, replace(method, grid=({"max_gap": 0.3},))),
+        plan.fingerprint(problem, replace(method, grid=({"max_gap": 0.3},)), "7 leaves"),
+        plan.fingerprint(problem, method, "31 leaves"),
         replace(plan, training_rows=300).fingerprint(problem, method, "7 leaves"),
     ):
         assert other != first
-    assert plan.fingerprint(replace(problem, title="x"), replace(method, note="x")) == first
+    renamed = replace(problem, title="x"), replace(method, note="x")
+    assert plan.fingerprint(*renamed, "7 leaves") == first
 
 
 def test_splits_come_first_so_that_a_stopped_run_has_all_methods(tmp_path):
@@ -592,18 +594,21 @@ def test_a_line_that_was_not_finished_is_run_again(run, tmp_path):
 def test_the_tidy_table_has_a_row_for_each_point(run, tmp_path):
     folder, plan, _, options = run
     tidy, _ = read_results(plan, folder / "cache" / "results" / "tiny.jsonl")
-    key = ["problem", "constraint", "split", "method", "point"]
+    key = ["problem", "constraint", "split", "method", "learner", "point"]
     assert not tidy.duplicated(key).any()
     counts = tidy.groupby("method").size()
-    # Three cells and two splits; equalized odds has one threshold only.
+    # Three cells, two splits, two learners; equalized odds has one threshold only.
     assert counts.to_dict() == {
-        "FairBoost": 12,
-        "Exponentiated Gradient": 6,
-        "FairBoost, exponential": 6,
-        "Grid Search": 12,  # not for three groups
-        "LightGBM": 6,
-        "Threshold Optimizer": 10,
+        "FairBoost": 24,
+        "Exponentiated Gradient": 6,  # with one learner
+        "FairBoost, exponential": 12,
+        "Grid Search": 24,  # not for three groups
+        "LightGBM": 12,
+        "Threshold Optimizer": 20,
     }
+    leaves = tidy.groupby("method")["learner"].unique().map(set)
+    assert leaves["Exponentiated Gradient"] == {"7 leaves"}
+    assert leaves["FairBoost"] == {"31 leaves", "7 leaves"}
     row = tidy[(tidy["method"] == "LightGBM") & (tidy["constraint"] == "demographic_parity")]
     assert (row["test_gap"] == row["test_demographic_parity"]).all()
     assert (row["test_score"] == row["test_accuracy"]).all()
@@ -630,9 +635,10 @@ def test_curves_enclose_the_hypervolume(run):
     tidy, _ = read_results(plan, folder / "cache" / "results" / "tiny.jsonl")
     known = json.loads((folder / "cache" / "results" / "tiny.json").read_text("utf-8"))
     constants = {name: each["constant"] for name, each in known["problems"].items()}
-    table = summary.summarise(tidy, plan, constants)
+    known = summary.references(tidy, constants)
+    table = summary.summarise(tidy, plan, known)
     cell = ("german", "demographic_parity")
-    reference = summary.references(tidy, constants)[cell]
+    reference = known[cell]
     limits = np.linspace(0, reference.gap, 20_001)
     here = (tidy["problem"] == cell[0]) & (tidy["constraint"] == cell[1])
     for method, points in tidy[here].groupby("method"):
@@ -745,7 +751,7 @@ def test_losses_are_found():
     )
     found = losses.without_groups_only({"peer": summary.compare(table, "peer", 0.6)}, plan)
     assert [each.verdict() for each in found] == ["fails"]
-    said = losses.first_words(found, {"p": "Problem P"})
+    said = losses.first_words(found, found, {"p": "Problem P"})
     assert "It fails here" in said
     assert "| Problem P | equalized odds | peer | -16." in said
     listed = markdown(losses.target_losses(table, plan, {"p": "Problem P"}))
@@ -783,7 +789,7 @@ def test_the_table_of_the_readme_is_that_of_the_kept_results():
     note = json.loads((kept / "full.json").read_text("utf-8"))
     tidy, _ = read_results(plan, kept / "full.jsonl")
     constants = {name: known["constant"] for name, known in note["problems"].items()}
-    read = summary.summarise(tidy, plan, constants)
+    read = summary.summarise(tidy, plan, summary.references(tidy, constants))
     times = timing.read_timing(plan, kept / "full-time.jsonl")
     text = (HERE.parents[1] / "README.md").read_text("utf-8")
     shown = text.partition(readme.BEGIN)[2].partition(readme.END)[0]

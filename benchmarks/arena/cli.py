@@ -141,7 +141,8 @@ def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: 
     plan = replace(plan, problems=(*plan.problems, *found))
     timed = paths.of(plan, "-time.jsonl")
     prune(paths.of(plan, ".jsonl"), plan)
-    prune(timed, for_the_clock(plan))
+    if plan.timing.problems:
+        prune(timed, for_the_clock(plan), timed=True)
     missing = prepare_data(plan, folders)
     for name, reason in missing.items():
         say(f"{name}: left out, because {reason}")

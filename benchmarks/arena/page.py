@@ -15,7 +15,13 @@ import pandas as pd
 from arena import figures, losses, readme, tables
 from arena.plan import CONSTRAINTS, Plan, Problem
 from arena.run import SHOWN, read_results
-from arena.summary import OURS, compare, frontier_distance, references, summarise
+from arena.summary import (
+    compare_all,
+    frontier_distance,
+    references,
+    summarise,
+    with_first_learner,
+)
 from arena.timing import read_timing
 from fairproj.data.checks import counted
 from fairproj.experiments._tables import markdown
@@ -63,15 +69,13 @@ class Content:
         self.plan, self.note, self.tidy, self.cases, self.times = plan, note, tidy, cases, times
         constants = {name: known["constant"] for name, known in note["problems"].items()}
         self.references = references(tidy, constants)
-        self.summary = summarise(tidy, plan, constants)
+        self.summary = summarise(tidy, plan, self.references)
+        default = with_first_learner(tidy, self.summary, plan, self.references)
         self.titles = {problem.name: problem.title for problem in plan.problems}
         self.built = {each["name"]: each for each in note["environments"]}
-        self.compared = {
-            method.name: compare(self.summary, method.name, plan.overlap)
-            for method in plan.methods
-            if method.name != OURS
-        }
+        self.compared = compare_all(self.summary, plan)
         self.comparisons = losses.without_groups_only(self.compared, plan)
+        self.with_defaults = losses.without_groups_only(compare_all(default, plan), plan)
         self.time_claims = losses.time_claims(times, tidy)
 
     def page(self, images: Path) -> str:
@@ -121,7 +125,7 @@ class Content:
         plan, summary = self.plan, self.summary
         middle = plan.targets[len(plan.targets) // 2]
         return {
-            "first": losses.first_words(self.comparisons, self.titles),
+            "first": losses.first_words(self.comparisons, self.with_defaults, self.titles),
             "time_claims": _bullets(self.time_claims),
             "ranks": markdown(tables.rank_table(summary, plan)),
             "against": markdown(tables.against_table(self.compared, plan)),

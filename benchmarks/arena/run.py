@@ -177,11 +177,12 @@ def discard(path: Path, methods: list[str]) -> None:
         write_text(path, "".join(json.dumps(row) + "\n" for row in kept))
 
 
-def prune(path: Path, plan: Plan) -> None:
+def prune(path: Path, plan: Plan, *, timed: bool = False) -> None:
     """Forget cases of problems and methods that the plan has now defined otherwise."""
     now = {
         (problem.name, method.name): {
-            plan.fingerprint(problem, method, learner) for learner in plan.learners_of(method)
+            plan.fingerprint(problem, method, learner)
+            for learner in ([plan.first_learner] if timed else plan.learners_of(method))
         }
         for problem in plan.problems
         for method in plan.methods

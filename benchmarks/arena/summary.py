@@ -43,13 +43,12 @@ def references(tidy: pd.DataFrame, constants: dict[str, float]) -> dict[Any, Ref
     }
 
 
-def summarise(tidy: pd.DataFrame, plan: Plan, constants: dict[str, float]) -> pd.DataFrame:
-    """One row for each problem, constraint, split and method.
+def summarise(tidy: pd.DataFrame, plan: Plan, known: dict[Any, Reference]) -> pd.DataFrame:
+    """One row for each problem, constraint, split and method, given `references`.
 
     Points are chosen on validation rows and read on test rows: those on the frontier give the
     hypervolume, and one is chosen for each target.
     """
-    known = references(tidy, constants)
     columns = {name: tidy[name].to_numpy(dtype=float) for name in _READ}
     key = [*CELL, "split", "method"]
     rows = []
@@ -89,6 +88,15 @@ def _read(points: dict[str, Any], reference: Reference, targets: Any) -> dict[st
                 f"calibration@{target:g}": points["calibration_error"][at],
             }
     return read
+
+
+def with_first_learner(
+    tidy: pd.DataFrame, summary: pd.DataFrame, plan: Plan, known: dict[Any, Reference]
+) -> pd.DataFrame:
+    """The summary in which ours has the default trees alone; other methods keep all of theirs."""
+    default = (tidy["method"] == OURS) & (tidy["learner"] == plan.first_learner)
+    ours = summarise(tidy[default].reset_index(drop=True), plan, known)
+    return pd.concat([ours, summary[summary["method"] != OURS]], ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -147,6 +155,12 @@ def compare(summary: pd.DataFrame, method: str, overlap: float) -> list[Comparis
             Comparison(problem, constraint, method, relative, mixed, margins, len(rows))
         )
     return comparisons
+
+
+def compare_all(summary: pd.DataFrame, plan: Plan) -> dict[str, list[Comparison]]:
+    """Ours beside every other method of a plan."""
+    others = [each.name for each in plan.methods if each.name != OURS]
+    return {name: compare(summary, name, plan.overlap) for name in others}
 
 
 def difference_at(
