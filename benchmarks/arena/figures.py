@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def frontiers(
             here = (tidy["problem"] == problem.name) & (tidy["constraint"] == constraint)
             true = note["problems"][problem.name].get("frontiers", {}).get(constraint)
             _panel(ax, tidy[here], reference, true)
-            ax.set_title(problem.title, fontsize=8)
+            ax.set_title(textwrap.fill(problem.title, 42), fontsize=8)
             ax.set_ylabel(_WORDS[problem.goal])
         for ax in axes[len(problems) :]:
             ax.set_visible(False)
@@ -112,61 +113,82 @@ def _legend(figure: Any, axes: Any) -> None:
 
 
 def differences(comparisons: list[Comparison], titles: dict[str, str]) -> Any:
-    """Our hypervolume less that of `PEERS`, as a share of it: one row for each cell."""
+    """Our hypervolume less that of `PEERS`, as a share of it: one row for each cell.
+
+    By steps on the left, of mixtures on the right.
+    """
     mpl = matplotlib()
     cells = list(dict.fromkeys((each.problem, each.constraint) for each in comparisons))
-    methods = list(dict.fromkeys(each.method for each in comparisons))
     place = {cell: len(cells) - at for at, cell in enumerate(cells)}
     with mpl.rc_context({"font.size": 8}):
-        figure = mpl.figure.Figure(figsize=(8, 0.28 * len(cells) + 1.6), layout="constrained")
-        ax = figure.subplots()
-        for at, method in enumerate(methods):
-            shift = 0.6 * (at / max(1, len(methods) - 1) - 0.5)
-            own = [each for each in comparisons if each.method == method]
-            ys = [place[each.problem, each.constraint] - shift for each in own]
-            values = 100 * np.clip([each.relative for each in own], -WIDEST, WIDEST)
-            spread = np.abs(values[:, 1:] - values[:, :1]).T
-            ax.errorbar(
-                values[:, 0],
-                ys,
-                xerr=np.nan_to_num(spread),
-                fmt="osD^vP*X<>"[at % 10],
-                markersize=3.5,
-                linewidth=0.7,
-                color=_STYLES[method]["color"],
-                label=method,
-            )
-        ax.axvline(0, color="0.3", linewidth=0.8)
-        ax.axvline(-2, color="0.3", linewidth=0.8, linestyle=":")
-        ax.set_xlim(-105 * WIDEST, 105 * WIDEST)
-        ax.set_yticks(
+        figure = mpl.figure.Figure(figsize=(9.6, 0.28 * len(cells) + 1.2), layout="constrained")
+        axes = figure.subplots(1, 2, sharex=True, sharey=True)
+        for ax, measure, title in (
+            (axes[0], "relative", "by steps"),
+            (axes[1], "mixed", "mixed"),
+        ):
+            _draw_differences(ax, comparisons, place, measure)
+            ax.set_title(title)
+        axes[0].set_yticks(
             [place[cell] for cell in cells],
             [f"{titles[problem]}: {constraint.replace('_', ' ')}" for problem, constraint in cells],
         )
-        ax.set_xlabel(
-            "FairBoost's hypervolume less the other's,\n% of the other's "
-            f"(those beyond {100 * WIDEST:.0f} are drawn there)"
+        axes[0].set_ylim(0.3, len(cells) + 0.7)
+        figure.supxlabel(
+            "FairBoost's hypervolume less the other's, % of the other's; "
+            f"what is beyond {100 * WIDEST:.0f} is drawn there",
+            fontsize=8,
         )
-        ax.grid(alpha=0.3, axis="x")
-        figure.legend(loc="outside upper center", ncols=4, frameon=False)
+        handles = axes[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper center", ncols=5, frameon=False)
     return figure
 
 
+def _draw_differences(
+    ax: Any, comparisons: list[Comparison], place: dict[Any, int], measure: str
+) -> None:
+    methods = list(dict.fromkeys(each.method for each in comparisons))
+    for at, method in enumerate(methods):
+        shift = 0.6 * (at / max(1, len(methods) - 1) - 0.5)
+        own = [each for each in comparisons if each.method == method]
+        ys = [place[each.problem, each.constraint] - shift for each in own]
+        values = 100 * np.clip([getattr(each, measure) for each in own], -WIDEST, WIDEST)
+        spread = np.abs(values[:, 1:] - values[:, :1]).T
+        ax.errorbar(
+            values[:, 0],
+            ys,
+            xerr=np.nan_to_num(spread),
+            fmt="osD^vP*X<>"[at % 10],
+            markersize=3.5,
+            linewidth=0.7,
+            color=_STYLES[method]["color"],
+            label=method,
+        )
+    ax.axvline(0, color="0.3", linewidth=0.8)
+    ax.axvline(-2, color="0.3", linewidth=0.8, linestyle=":")
+    ax.set_xlim(-105 * WIDEST, 105 * WIDEST)
+    ax.grid(alpha=0.3, axis="x")
+
+
 def seconds(times: pd.DataFrame, title: str) -> Any:
-    """Seconds of a fit, one bar for each method, on a logarithmic scale."""
+    """Seconds of every timed fit, and the median of each method, on a logarithmic scale."""
     mpl = matplotlib()
-    means = times.groupby("method")["fit_seconds"].median().sort_values(ascending=False)
+    medians = times.groupby("method")["fit_seconds"].median().sort_values(ascending=False)
     with mpl.rc_context({"font.size": 8}):
-        figure = mpl.figure.Figure(figsize=(6.4, 0.26 * len(means) + 0.9), layout="constrained")
+        figure = mpl.figure.Figure(figsize=(6.4, 0.26 * len(medians) + 0.9), layout="constrained")
         ax = figure.subplots()
-        colors = ["#0072B2" if name.startswith(OURS) else "#999999" for name in means.index]
-        ax.barh(means.index, means, color=colors)
-        for at, value in enumerate(means):
-            ax.text(value, at, f" {value:.2g}", va="center")
+        for at, (name, median) in enumerate(medians.items()):
+            color = "#0072B2" if str(name).startswith(OURS) else "#666666"
+            found = times[times["method"] == name]["fit_seconds"]
+            ax.plot(found, np.full(len(found), at), "o", markersize=3, color=color, alpha=0.5)
+            ax.plot(median, at, "|", markersize=11, markeredgewidth=2, color=color)
+            ax.annotate(f"{median:.2g}", (found.max(), at), (6, -3), textcoords="offset points")
+        ax.set_yticks(range(len(medians)), list(medians.index))
         ax.set_xscale("log")
-        ax.set_xlabel("seconds of a fit")
+        ax.set_xlabel("seconds of a fit; the bar is the median")
         ax.set_title(title)
         ax.margins(x=0.15)
+        ax.grid(alpha=0.3, axis="x")
     return figure
 
 
