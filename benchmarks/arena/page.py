@@ -15,6 +15,7 @@ import pandas as pd
 from arena import figures, losses, readme, tables
 from arena.plan import CONSTRAINTS, Plan, Problem
 from arena.run import SHOWN, read_results
+from arena.studies import iterations_table
 from arena.summary import (
     compare_all,
     frontier_distance,
@@ -29,6 +30,7 @@ from fairproj.io.atomic import write_text
 
 HERE = Path(__file__).parent
 README = HERE.parents[1] / "README.md"
+RESULTS = HERE.parent / "results" / "arena"
 MANY = 10  # splits, from which on intervals mean something
 
 
@@ -167,9 +169,9 @@ class Content:
         )
         others = losses.other_losses(summary, self.time_claims, plan)
         parts.append("Elsewhere:\n\n" + (_bullets(others) or "Nothing was found.\n"))
-        why = HERE / "why.md"
-        if why.exists() and plan.name == "full":
-            parts.append(why.read_text("utf-8"))
+        if plan.name == "full":
+            table = markdown(iterations_table(RESULTS))
+            parts.append((HERE / "why.md").read_text("utf-8").format(iterations=table))
         return "\n".join(parts)
 
     def _pictures(self, images: Path) -> dict[str, str]:
