@@ -41,7 +41,8 @@ class Sample:
     classes : array of shape (2,)
         The labels that -1 and +1 stand for.
     weight : array of shape (n_rows,)
-        The user's weights, scaled so that the largest is at least 1 and below 2.
+        The user's weights, scaled so that the largest is at least 1 and below 2. Equal weights are
+        one number, repeated without memory, which makes FairBoost faster.
     groups : Groups
     positive_class : int
         Which class the constraints call positive.
@@ -101,7 +102,7 @@ class Sample:
             self,
             X=X,
             y=self.y[rows],
-            weight=self.weight[rows],
+            weight=_take_weights(self.weight, rows),
             groups=groups,
             encoder=None if self.encoder is None else self.encoder.for_rows(X, self.reduction),
             parts=None if self.parts is None else self.parts.take(rows),
@@ -129,6 +130,8 @@ def make_sample(
     y, classes = check_labels(y)
     check_lengths(X, y)
     weight = scale_weights(check_weights(sample_weight, len(y)))
+    if weight.min() == weight.max():
+        weight = np.broadcast_to(weight[0], len(weight))
     groups = Groups(np.zeros(len(y), dtype=np.intp), ["all"])
     if sensitive_features is not None:
         groups = check_groups(sensitive_features, len(y))
@@ -144,6 +147,12 @@ def scale_weights(weight: Array, largest: float | None = None) -> Array:
     exponent = int(np.frexp(weight.max() if largest is None else largest)[1]) - 1
     scaled: Array = np.ldexp(weight, -exponent)
     return scaled
+
+
+def _take_weights(weight: Array, rows: Codes) -> Array:
+    """The weights of some rows; one number that is repeated stays one."""
+    taken: Array = weight[rows]
+    return np.broadcast_to(weight[0], len(taken)) if weight.strides == (0,) else taken
 
 
 def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:
