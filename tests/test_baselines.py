@@ -83,7 +83,6 @@ def test_reweighing_around_any_classifier(inner):
     [
         ("demographic_parity", reductions.DemographicParity),
         ("equal_opportunity", reductions.TruePositiveRateParity),
-        ("true_positive_rate_parity", reductions.TruePositiveRateParity),
         ("false_positive_rate_parity", reductions.FalsePositiveRateParity),
         ("equalized_odds", reductions.EqualizedOdds),
         ("accuracy_parity", reductions.ErrorRateParity),
