@@ -419,6 +419,7 @@ class ThresholdOptimizerOfTwo(OfTwo, ThresholdOptimizer):
         return super().predict(X, sensitive_features=some_groups(X))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:sensitive_features holds one group only")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @parametrize_with_checks(
