@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from fairproj.cli import app
 from fairproj.datasets import load_adult
+from fairproj.selection import alternatives
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -109,7 +110,8 @@ def assert_shown(shown, printed):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """The files that commands of the pages read."""
+    """The files that commands of the pages read, few of the candidates that they would try."""
+    monkeypatch.setattr(alternatives, "TARGET_SHARES", (0.6, 0.2))
     monkeypatch.chdir(tmp_path)
     frame = load_adult().frame
     for name in frame.select_dtypes("category"):  # a small sample need not hold rare values
