@@ -13,7 +13,9 @@ demo: $(VENV)/.core  ## train on Adult, audit, and write fairproj-demo/report.ht
 	@$(BIN)/fairproj demo --force
 
 # A file's tests share what they fit, so a process runs whole files; each computes on one core.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q --dist loadfile
+# Compiled modules are kept for the other processes, those that tests start among them.
+ONE_CORE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1
+PYTEST := PYTHONDONTWRITEBYTECODE= $(ONE_CORE) $(BIN)/python -m pytest -q --dist loadfile
 
 test: $(VENV)/.dev lint  ## lint, types, import layers, then every test that is not slow
 	$(PYTEST) -n 2 -m "not slow" --hypothesis-profile=fast
@@ -94,7 +96,7 @@ reproduce-quick: $(VENV)/.reproduce  ## a small part of that, into reproduction-
 	$(BIN)/fairproj reproduce --quick
 
 docs: $(VENV)/.docs  ## build the documentation into docs/_build/html and check its links; offline, about two minutes
-	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W -q -j auto -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py
 	@echo "open docs/_build/html/index.html"
 

@@ -58,6 +58,8 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "image_srcset": ["2x"],
     "thumbnail_size": (400, 280),
+    "parallel": True,  # as many as sphinx's -j says
+    "image_scrapers": ("gallery_style.scrape",),
     "reset_modules": ("matplotlib", "gallery_style.reset"),
 }
 

@@ -83,7 +83,6 @@ def test_reweighing_around_any_classifier(inner):
     [
         ("demographic_parity", reductions.DemographicParity),
         ("equal_opportunity", reductions.TruePositiveRateParity),
-        ("true_positive_rate_parity", reductions.TruePositiveRateParity),
         ("false_positive_rate_parity", reductions.FalsePositiveRateParity),
         ("equalized_odds", reductions.EqualizedOdds),
         ("accuracy_parity", reductions.ErrorRateParity),
@@ -420,6 +419,7 @@ class ThresholdOptimizerOfTwo(OfTwo, ThresholdOptimizer):
         return super().predict(X, sensitive_features=some_groups(X))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:sensitive_features holds one group only")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @parametrize_with_checks(

@@ -42,6 +42,12 @@ def searched(tmp_path_factory):
     return folder, result.stdout
 
 
+@pytest.fixture
+def few_targets(monkeypatch):
+    """Fewer candidates of the same kinds."""
+    monkeypatch.setattr(module, "TARGET_SHARES", (0.6, 0.2))
+
+
 def test_what_is_printed(searched):
     folder, printed = searched
     text = " ".join(printed.split())
@@ -154,6 +160,7 @@ def test_json_is_the_content(searched):
         assert again[part] == written[part]
 
 
+@pytest.mark.usefixtures("few_targets")
 def test_ranges_of_numbers_as_groups(tmp_path):
     """Numbers are cut as in training, and audit cuts them again."""
     X, y, groups = unfair(900)
@@ -172,6 +179,7 @@ def test_ranges_of_numbers_as_groups(tmp_path):
     assert len(names) == 2
 
 
+@pytest.mark.usefixtures("few_targets")
 def test_none_found(tmp_path):
     """A perfect model, where every smaller gap costs accuracy; no model is written."""
     rng = np.random.default_rng(0)
@@ -189,6 +197,7 @@ def test_none_found(tmp_path):
     assert "No alternative found" in (tmp_path / "a.html").read_text()
 
 
+@pytest.mark.usefixtures("few_targets")
 def test_within_the_noise(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1500, 2))
@@ -200,6 +209,7 @@ def test_within_the_noise(tmp_path):
     assert "within the noise" in " ".join(result.stdout.split())
 
 
+@pytest.mark.usefixtures("few_targets")
 def test_rare_labels_get_advice(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=1600)
@@ -274,6 +284,7 @@ def test_interrupted(tmp_path, monkeypatch):
     assert not (tmp_path / "a.html").exists()
 
 
+@pytest.mark.usefixtures("few_targets")
 def test_the_files_of_a_hostile_table(tmp_path):
     """Names from the data are text everywhere."""
     X, y, groups = unfair(600)
@@ -308,6 +319,7 @@ def test_the_exit_code_of_each_outcome(tmp_path, monkeypatch, outcome):
     assert result.exit_code == codes.get(outcome.value, 3)
 
 
+@pytest.mark.usefixtures("few_targets")
 def test_a_number_that_one_test_row_misses(tmp_path):
     data, model = tmp_path / "loans.csv", tmp_path / "m.fairproj"
     write_loans(data, 400)

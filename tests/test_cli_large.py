@@ -97,26 +97,23 @@ def test_an_audit_of_several_files_is_one_of_all_their_rows(folder, model, frame
         pos_label="yes",
     )
     groups = ("--sensitive", "sex", "--sensitive", "race")
-    audits = [
-        run_json("audit", model, *data, *groups)
-        for data in (
-            [folder / suffix],
-            [folder / suffix / "part-*"],
-            [folder / suffix / f"part-{at}.{suffix}" for at in range(3)],
-        )
-    ]
-    assert without_source(audits[0]) == without_source(audits[1]) == without_source(audits[2])
-    assert audits[0]["data"]["name"] == f"{suffix} (3 files)"
+    audit = run_json("audit", model, folder / suffix, *groups)
+    if suffix == "csv":  # however the files are named
+        named = [folder / suffix / f"part-{at}.{suffix}" for at in range(3)]
+        for data in ([folder / suffix / "part-*"], named):
+            other = run_json("audit", model, *data, *groups)
+            assert without_source(other) == without_source(audit)
+    assert audit["data"]["name"] == f"{suffix} (3 files)"
     names = ("rates", "gaps", "thresholds", "distribution", "dynamics", "summary", "caveats")
     for name in (*names, "calibration"):
-        assert audits[0][name] == json.loads(json.dumps(expected[name]))
+        assert audit[name] == json.loads(json.dumps(expected[name]))
     checked = [text for text in expected["not_looked_at"] if not text.startswith("Proxies")]
-    assert audits[0]["not_looked_at"] == checked  # the model file has what the checks found
-    assert numbers_of(audits[0]["scores"]) == pytest.approx(numbers_of(expected["scores"]))
-    importances = [one["importance"]["features"] for one in (audits[0], expected)]
+    assert audit["not_looked_at"] == checked  # the model file has what the checks found
+    assert numbers_of(audit["scores"]) == pytest.approx(numbers_of(expected["scores"]))
+    importances = [one["importance"]["features"] for one in (audit, expected)]
     assert numbers_of(importances[0]) == numbers_of(importances[1])
-    assert audits[0]["price"]["interval"] == expected["price"]["interval"]
-    price = numbers_of(audits[0]["price"]["scores"])
+    assert audit["price"]["interval"] == expected["price"]["interval"]
+    price = numbers_of(audit["price"]["scores"])
     assert price == pytest.approx(numbers_of(expected["price"]["scores"]), abs=1e-12)
 
 

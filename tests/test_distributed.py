@@ -249,11 +249,6 @@ def test_one_or_two_workers_train_as_one_machine_does(small_cluster, name):
     check_equal(fit_on_cluster(cls, **params), fit_local(cls, **params))
 
 
-def test_partitions_of_any_size_train_as_one_machine_does(client):
-    cls, params = SETTINGS["exponential, drawn rows"]
-    check_equal(fit_on_cluster(cls, **params), fit_local(cls, **params))
-
-
 def test_sensitive_columns_and_arrays(client):
     numbers = TABLE[["income", "debt", "age"]].assign(group=TABLE["group"] == "a").astype(float)
     labels = TABLE["label"].to_numpy() == "yes"

@@ -464,6 +464,7 @@ def test_everything_the_pages_show_is_there(finished):
             assert (finished / "reproduction" / f"{stem}.{ending}").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "plan"), [("reproduction", "paper"), ("readings", "readings")])
 def test_the_kept_page_follows_from_the_kept_results(name, plan, tmp_path):
     shutil.copytree(DOCS / name, tmp_path / name)

@@ -309,6 +309,7 @@ def test_slack_by_group_must_be_one_number():
         model.fit(X, y, sensitive_features=groups)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_thousand_groups(tmp_path):
     X, y, groups = many(1000)

@@ -44,7 +44,7 @@ def swapped(n_rows, row):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:no useful round", "ignore:the model says the same")
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_rows=st.integers(400, 800),

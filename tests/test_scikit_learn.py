@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import check_or_skip
 from fairproj import FairBoostClassifier, FairProjClassifier
-from fairproj.selection import ConfirmedClassifier, GapSearchCV
+from fairproj.selection import ConfirmedClassifier
 
 STUMP = DecisionTreeClassifier(max_depth=1)
 HEAVY_STUMP = DecisionTreeClassifier(max_depth=1, min_weight_fraction_leaf=0.01)
@@ -45,7 +45,6 @@ def test_scikit_learn_checks(estimator, check):
         FairBoostClassifier(),
         FairBoostClassifier(n_estimators=10, tree_step="first_order", max_leaf_nodes=4),
         FairBoostClassifier(n_estimators=10, tree_step="first_order", estimator=HEAVY_STUMP),
-        GapSearchCV(FairBoostClassifier(**ADABOOST), param_values=[0.1, 0.2], cv=2),
     ]
 )
 def test_scikit_learn_checks_with_other_settings(estimator, check):

@@ -1385,7 +1385,7 @@ def test_baselines(estimator, name, values):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fairlearn's own, of pandas
 @pytest.mark.parametrize("kind", ["ExponentiatedGradient", "ThresholdOptimizer", "GridSearch"])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", ["one_se", "upper"])
 def test_fairlearns_own_estimators_are_judged(kind, rule):
     estimator, name = fairlearn_estimator(kind)
     y = (Y[:400] == 1).astype(int)
