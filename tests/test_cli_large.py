@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -132,6 +133,22 @@ def test_predictions_in_several_files(folder, tmp_path, frame):
     assert without_source(run_json("audit", tmp_path / "parts", *asked)) == without_source(whole)
     gap = equal_opportunity_difference(said["y"], said["said"], sensitive_features=said["sex"])
     assert whole["gaps"][1]["estimate"] == pytest.approx(gap)
+
+
+def test_an_audit_of_predictions_reads_the_columns_that_it_needs(tmp_path, frame):
+    """The pages of another column are damaged, which only reading them would tell."""
+    path = tmp_path / "said.parquet"
+    asked = ("--predictions", "said", "--label", "y", "--sensitive", "sex")
+    frame.assign(said=np.where(frame["x"] > 0, "yes", "no")).to_parquet(path)
+    whole = run_json("audit", path, *asked)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    assert column.path_in_schema == "x"
+    content = bytearray(path.read_bytes())
+    begin = column.dictionary_page_offset or column.data_page_offset
+    content[begin : begin + column.total_compressed_size] = bytes(column.total_compressed_size)
+    path.write_bytes(content)
+    assert without_source(run_json("audit", path, *asked)) == without_source(whole)
+    run("check", path, "--label", "y", "--sensitive", "sex", code=1)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import gc
 import shutil
+import subprocess
 import sys
 import tempfile
 import weakref
@@ -550,3 +551,32 @@ def test_a_disk_that_is_too_small_is_named_before_pages_are_written(monkeypatch,
     with pytest.raises(OSError, match=r"need about .* MB on disk.*set TMPDIR"):
         FairProjClassifier(None, engine="xgboost", n_estimators=2).fit(batches)
     assert not list(tmp_path.iterdir())
+
+
+_LIMITED = """
+import resource
+import numpy as np
+from fairproj import Batches, FairProjClassifier
+
+X = np.random.default_rng(0).normal(size=(300, 3))
+batches = Batches([(X, X[:, 1] > 0)])
+for missing in (0, 1):
+    X[:missing, 0] = np.nan
+    for limit in (600, 10_000, 20_000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        try:
+            FairProjClassifier(None, engine="xgboost", n_estimators=2).fit(batches)
+            print("fitted")
+        except OSError as error:
+            print(error.strerror)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of a process")
+def test_a_file_that_cannot_grow_is_named_before_pages_are_written():
+    """XGBoost would end the process; the pages take between 10,000 and 20,000 bytes."""
+    command = [sys.executable, "-c", _LIMITED]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line == "fitted" for line in lines] == 2 * [False, False, True]
+    assert all("refuses: File too large; raise the limit" in line for line in lines[:2])

@@ -242,6 +242,20 @@ def test_the_closed_form_solves_the_papers_quadratic():
     assert w.n_steps == 0
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_two_odds_that_are_violated_a_little(seed):
+    """The multipliers are tight at Z itself, also where Z is just below 1."""
+    rng = np.random.default_rng(seed)
+    mass = rng.multinomial(1024, rng.dirichlet(np.full(4, 4.0)) * 0.9 + 0.025) / 1024
+    features = pairs(2, EVENTS["odds"])
+    epsilon = np.abs(mass @ features) * [0.7, 1.3] + [1e-3, 0]
+    w = project(np.log(mass), features, epsilon)
+    assert w.multipliers[0] != 0
+    assert abs(w.balance[0]) == pytest.approx(epsilon[0], abs=1e-12)
+    newton = solve_dual(np.log(mass), features, epsilon, np.zeros(2)).multipliers
+    np.testing.assert_allclose(w.multipliers, newton, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     "features",
     [

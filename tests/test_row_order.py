@@ -76,6 +76,23 @@ def test_no_model_depends_on_the_order_of_the_rows(seed, n_rows, depth, votes, n
         np.testing.assert_array_equal(permuted > 0, expected > 0)
 
 
+@pytest.mark.parametrize("row", [17, 1999])
+def test_which_row_comes_first_does_not_matter(row):
+    """With a categorical column, LightGBM is given a row more than there are."""
+    rng = np.random.default_rng(0)
+    X = mixed_table(2000, rng)
+    X.loc[[17, 1999], "number"] = [1e6, -1e6]
+    groups = rng.integers(0, 2, len(X))
+    y, order = labels(X, groups, rng), swapped(len(X), row)
+    one, other = (
+        FairProjClassifier(n_estimators=4, max_depth=4)
+        .fit(X.iloc[rows], y[rows], sensitive_features=groups[rows])
+        .decision_function(X)
+        for rows in (np.arange(len(X)), order)
+    )
+    np.testing.assert_allclose(other, one, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("n_values", [255, 256, 257])
 def test_a_column_of_about_as_many_values_as_bins(n_values):
     """Whether every value gets a bin of its own must not depend on which rows come first.

@@ -182,8 +182,12 @@ def test_half_a_file_would_be_seen():
 def test_the_command_goes_on_where_it_was(tmp_path, capsys):
     options = ["models", "--files", "30", "--block", "20", "--jobs", "1", "--output", str(tmp_path)]
     assert cli.main(options) == 0
-    kept_before = (tmp_path / "safety" / "models.jsonl").read_text()
-    assert len(kept_before.splitlines()) == 2
+    kept_lines = tmp_path / "safety" / "models.jsonl"
+    first, second = kept_lines.read_text().splitlines(keepends=True)
     assert cli.main(options) == 0
-    assert (tmp_path / "safety" / "models.jsonl").read_text() == kept_before
+    assert kept_lines.read_text() == first + second
+    kept_lines.write_text(second)
+    assert cli.main([*options, "--block", "8"]) == 0
+    blocks = [(block.first, block.files) for block in kept.done_blocks(kept_lines)]
+    assert sorted(blocks) == [(0, 8), (8, 8), (16, 4), (20, 10)]
     assert "| all | 30 |" in (tmp_path / "fuzz.md").read_text()

@@ -71,12 +71,15 @@ def _try_files(name: str, arguments: argparse.Namespace) -> int:
 
 
 def _missing(path: Path, arguments: argparse.Namespace) -> list[Block]:
-    """The blocks of the seed that are not kept."""
-    size, n_files = arguments.block, arguments.files
-    firsts = range(0, n_files, size)
-    blocks = [Block(arguments.seed, first, min(size, n_files - first)) for first in firsts]
-    done = kept.done_blocks(path)
-    return [block for block in blocks if block not in done]
+    """Blocks of the files of the seed that are not kept, whatever the size of those that are."""
+    blocks, first = [], 0
+    done = [block for block in kept.done_blocks(path) if block.seed == arguments.seed]
+    for block in sorted([*done, Block(arguments.seed, arguments.files, 0)], key=lambda b: b.first):
+        stop = min(block.first, arguments.files)
+        for start in range(first, stop, arguments.block):
+            blocks.append(Block(arguments.seed, start, min(arguments.block, stop - start)))
+        first = max(first, block.stop)
+    return blocks
 
 
 def _run(

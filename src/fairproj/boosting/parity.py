@@ -67,7 +67,7 @@ def project_blocks(
     log_mass : array of shape (n_blocks,)
         log Q_b; ``-inf`` for an empty block.
     event : array of shape (n_blocks,)
-        The event of each block, 0, 1, ...
+        The event of each block, 0, 1, ...; each has a block at least.
     log_rest : float
         log N, of the cells that are in no block.
     epsilon : array of shape (n_events,)
@@ -124,7 +124,7 @@ def between_pairs(excess: Array, event: Codes, first: Codes, second: Codes) -> A
     number, sign = np.zeros((2, n_blocks * n_blocks))
     number[first * n_blocks + second], sign[first * n_blocks + second] = range(len(first)), -1.0
     number[second * n_blocks + first], sign[second * n_blocks + first] = range(len(first)), 1.0
-    for e in range(event.max(initial=-1) + 1):
+    for e in range(event.max() + 1):
         down, up, size = _matched(np.where(event == e, excess, 0.0))
         place = down * n_blocks + up
         np.add.at(multipliers, number[place].astype(np.intp), sign[place] * size)
@@ -185,8 +185,8 @@ class _Band:
         self.epsilon = float(epsilon)
         self.present = np.isfinite(log_mass)
         self._log_mass = log_mass
-        self._lowest = float(log_mass.min(initial=math.inf))
-        self._highest = float(log_mass.max(initial=-math.inf))
+        self._lowest = float(log_mass.min())
+        self._highest = float(log_mass.max())
         self._log_epsilon = math.log(epsilon) if epsilon > 0 else -math.inf
         self._log_t = 0.0
 
@@ -194,7 +194,7 @@ class _Band:
     def capacity(self) -> float:
         """The most mass that the blocks can hold: without an empty one, any."""
         if self.present.all():
-            return math.inf if len(self.present) else 0.0
+            return math.inf
         return self.epsilon * int(self.present.sum())
 
     def held(self, log_z: float) -> _Held:

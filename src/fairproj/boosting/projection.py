@@ -117,9 +117,9 @@ class Projector:
         if self._alike is not None:
             return
         # Features of rounding noise are none: scaled to one they would be impossible constraints.
-        self.features[:, np.abs(self.features).max(axis=0, initial=0.0) <= NO_FEATURE] = 0.0
-        self._scale = np.abs(self.features).max(axis=0, initial=0.0)
-        self._scale[self._scale == 0] = 1.0
+        size = np.abs(self.features).max(axis=0)
+        self.features[:, size <= NO_FEATURE] = 0.0
+        self._scale = np.where(size <= NO_FEATURE, 1.0, size)
         self._keep = independent(self.features / self._scale, self.epsilon)
         self._keep &= self.epsilon < self._scale  # |<w, g>| <= max |g|: a wider slack asks nothing
 
@@ -265,7 +265,7 @@ class _Disjoint:
     @classmethod
     def of(cls, features: Array, epsilon: Array) -> _Disjoint | None:
         touched = (features != 0).sum(axis=1)
-        if not np.isin(features, (-1.0, 0.0, 1.0)).all() or touched.max(initial=0) > 1:
+        if not np.isin(features, (-1.0, 0.0, 1.0)).all() or (touched > 1).any():
             return None
         if (epsilon >= 1).any() or not ((features > 0).any(0) & (features < 0).any(0)).all():
             return None

@@ -83,7 +83,8 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         that the held-out rows had no part in needs no correction for the number of candidates.
         The chance that a candidate counts as meeting ``max_gap`` although its true gap is above it
         is then at most ``1 - confidence``, whatever the data, if rows are independent and drawn
-        alike. The kept model is the one that was judged: it is not fitted again.
+        alike. That is the chance of a search which keeps a wrong model, not the share of wrong
+        models among those kept. The kept model is the one that was judged: it is not fitted again.
     ``"mean"``
         The mean gap of the folds; the true gap is then above the target more often still.
 

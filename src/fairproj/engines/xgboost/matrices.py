@@ -25,7 +25,6 @@ REFERENCE_ROWS = 200_000  # as many as LightGBM looks at
 _REFERENCE_ENTRIES = 1 << 26  # of a table with many columns, fewer rows
 _GATHERED_ENTRIES = 1 << 23  # exchanged at a time
 _PAGE_ENTRIES = 1 << 23  # of a matrix on disk, 32 MB before they are binned
-_BYTES_A_VALUE = 2  # of a page on disk
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def _matrix_on_disk(X: Any, bins: Bins) -> Any:
     folder = tempfile.TemporaryDirectory(prefix="fairproj-")
     pages = _page_iterator(X, folder.name, bins.options.get("feature_types"))
     try:
-        _check_space(X, folder.name)
+        _check_space(X, bins, folder.name)
         matrix = xgboost().ExtMemQuantileDMatrix(
             pages,
             ref=bins.reference,
@@ -133,10 +132,10 @@ def _matrix_on_disk(X: Any, bins: Bins) -> Any:
     return matrix
 
 
-def _check_space(X: Any, folder: str) -> None:
+def _check_space(X: Any, bins: Bins, folder: str) -> None:
     """Refuse a disk that is too small for the pages: XGBoost would end the process."""
-    n_rows, n_features = X.shape
-    needed, free = n_rows * (_BYTES_A_VALUE * n_features + 16), shutil.disk_usage(folder).free
+    needed = _page_bytes(X.shape, bins.reference, bins.options["max_bin"])
+    free = shutil.disk_usage(folder).free
     if free < needed:
         raise OSError(
             errno.ENOSPC,
@@ -144,6 +143,37 @@ def _check_space(X: Any, folder: str) -> None:
             f"{tempfile.gettempdir()} has {free / 1e6:,.0f} MB left; make room, or set TMPDIR to a "
             "folder on another disk",
         )
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.truncate(needed)  # the size alone, which takes no space
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"binned rows need a file of about {needed:,} bytes, which {tempfile.gettempdir()} "
+            f"refuses: {error.strerror}; raise the limit of a file's size (ulimit -f), or set "
+            "TMPDIR to a folder on another disk",
+        ) from None
+
+
+def _page_bytes(shape: tuple[int, int], reference: Any, max_bins: int) -> int:
+    """At most the size of the file of pages, if as many values are missing as in the reference.
+
+    Each value has the number of its bin by row (4 bytes at least where values are missing) and by
+    column (with a bit that it is there, or with its row where few are); each row has its start,
+    and each page the number of rows of each bin.
+    """
+    n_rows, n_features = shape
+    ends = reference.get_quantile_cut()[0].astype(np.intp)
+    most_bins = max(max_bins, int(np.diff(ends).max()) - 1)  # the cuts begin with the minimum
+    width = np.min_scalar_type(most_bins - 1).itemsize
+    present = reference.num_nonmissing() / (reference.num_row() * n_features)
+    value = 2 * width + 0.125 if present == 1 else present * max(width, 4) + width + 1
+    pages = _n_pages(shape) * (8 * int(ends[-1]) + 1024)
+    return int(n_rows * (n_features * value + 8)) + pages
+
+
+def _n_pages(shape: tuple[int, int]) -> int:
+    return -(-shape[0] * shape[1] // _PAGE_ENTRIES)
 
 
 def _page_iterator(X: Any, folder: str, feature_types: Any) -> Any:
@@ -187,8 +217,7 @@ def _pages(X: Any) -> Iterator[NDArray[np.float32]]:
     A round on many small pages takes several times as long as on a few large ones.
     """
     n_rows, n_features = X.shape
-    n_pages = -(-n_rows * n_features // _PAGE_ENTRIES)
-    page = np.empty((-(-n_rows // n_pages), n_features), dtype=np.float32)
+    page = np.empty((-(-n_rows // _n_pages(X.shape)), n_features), dtype=np.float32)
     filled = 0
     for batch in X.batches():
         begin = 0
