@@ -65,6 +65,63 @@ def test_every_finding_is_shown(folder):
     assert re.search(rf"female {number} {number} 2,\d\d\d", printed), "rows, held out, needed"
 
 
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """Rows with four columns that no tree can use."""
+    X, y, sex = planted(1200)
+    rng = np.random.default_rng(3)
+    days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(1200) // 2, unit="D")
+    frame = X[["noise", "height"]].assign(
+        sex=sex,
+        repaid=y,
+        applied_on=days.strftime("%d.%m.%Y"),
+        name=[f"n{at}" for at in range(1200)],
+        street=[f"s{at}" for at in rng.integers(0, 400, 1200)],
+        salary=[f"{value:,.2f}" for value in rng.lognormal(10, 1, 1200)],
+    )
+    path = tmp_path_factory.mktemp("dated") / "rows.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_dates_as_text_are_found(dated):
+    """Defect: they were listed as text without a finding, and training failed."""
+    found = {one["column"]: one for one in run_json("check", dated, *TASK)["findings"]}
+    assert found["applied_on"]["sentence"] == (
+        "column 'applied_on' holds dates as text, which cannot be used as a feature; name it with "
+        "--time applied_on to hold out the last rows by time, turn it into numbers, or leave it "
+        "out with --drop applied_on"
+    )
+    assert found["street"]["kind"] == "unusable"
+    assert "trees tell 255 apart" in found["street"]["sentence"]
+    assert found["name"]["kind"] == "identifier"
+    assert "applied_on" not in {
+        one["column"] for one in run_json("check", dated, *TASK, "--time", "applied_on")["findings"]
+    }
+
+
+def test_train_names_all_columns_that_it_cannot_use(dated, tmp_path):
+    """Defect: one run for each of them."""
+    task = ("train", dated, *TASK, "--max-gap", "0.3", "-o", tmp_path / "m")
+    error = run(*task, code=1).stderr
+    assert "rows.csv has 4 columns that cannot be used as features" in error
+    for words in (
+        "'applied_on' (dates as text)",
+        "'name' (text with 1,200 different values)",
+        "'street' (text with ",
+        "'salary' (numbers with separators of thousands, such as '",
+        "--drop applied_on --drop name --drop street --drop salary",
+        "hold out the last rows by time with --time applied_on",
+    ):
+        assert words in " ".join(error.split()), words
+    assert "warning" not in error
+    drop = ("--drop", "name", "--drop", "street", "--drop", "salary")
+    trained = run(*task, *drop, "--time", "applied_on", "--rounds", "5")
+    assert "the rows from 2024-0" in " ".join(trained.stdout.split())
+    audited = run("audit", tmp_path / "m", dated)
+    assert "the rows from 2024-0" in " ".join(audited.stdout.split())
+
+
 def test_strict_exits_with_1_if_there_is_a_warning(folder):
     run("check", folder / "bad.csv", *TASK, "--strict", code=1)
     quiet = ("--constraint", "demographic_parity", "--max-gap", "0.3", "--strict")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from fairproj.cli._files import DataPath
 from fairproj.cli._findings import inspect_task, sentence
 from fairproj.cli._record import Target
 from fairproj.cli._rows import (
+    MOST_CATEGORIES,
     Rows,
     Task,
     check_groups_of_training,
@@ -26,6 +28,7 @@ from fairproj.cli._rows import (
     cut_option,
     find_cut,
     make_rows,
+    many_categories,
     parse_sensitive,
     unusable_advice,
 )
@@ -37,7 +40,7 @@ from fairproj.data.ranges import cut_columns, propose_cuts
 from fairproj.inspection import Finding, Inspection
 from fairproj.inspection.sizes import POWER, RateSizes, is_sized
 from fairproj.io.records import to_dict
-from fairproj.io.table_types import USABLE, kind_words
+from fairproj.io.table_types import USABLE, kind_words, with_date_texts
 from fairproj.io.tables import DataFiles
 
 FOUND = 1  # exit code with --strict
@@ -126,7 +129,9 @@ class Checked:
         frame, kinds, spelled = files.read_spelled_frame()
         file = replace(files.files[0], path=Path(files.name))  # what to call them
         dropped = task.dropped or []
-        texts = list(_unread(kinds, spelled, [*dropped, *task.keys, *task.others]))
+        unused = [*dropped, *task.keys, *task.others]
+        kinds = with_date_texts(kinds, frame, [name for name in kinds if name not in unused])
+        texts = list(_unread(kinds, spelled, unused))
         unread = [found.column for found in texts if found.is_warning and found.column]
         used = replace(task, dropped=[*dropped, *unread])
         rows = make_rows(file, frame, kinds, used, sha256=files.sha256())
@@ -135,7 +140,13 @@ class Checked:
         if task.time is not None:
             check_sides_of_rows(rows, find_cut(rows, task.time, test_size))
         inspection = inspect_task(rows, task, targets, test_size)
-        findings = [*texts, *ranges, *inspection.findings, *_not_sized(targets)]
+        findings = [
+            *texts,
+            *ranges,
+            *_too_many_categories(rows, inspection),
+            *inspection.findings,
+            *_not_sized(targets),
+        ]
         return cls(task, rows, inspection, findings)
 
     @property
@@ -204,17 +215,29 @@ def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[
     """What is to say of columns as the file has them; ``unused`` columns are no features."""
     for name, problem in spelled.problems().items():
         if name not in unused:
-            yield Finding("separators", name, None, f"{problem}, or leave it out with --drop")
+            words = f"{problem.sentence}, or leave it out with --drop"
+            yield Finding("separators", name, None, words)
     for name, nearly in spelled.nearly.items():
         if name not in unused:
-            n_others = float(nearly.n_values - nearly.n_numbers)
-            yield Finding("not_numbers", name, n_others, nearly.sentence())
+            yield Finding("not_numbers", name, float(nearly.n_others), nearly.sentence())
     if note := spelled.note():
         yield Finding("decimal_commas", None, float(len(spelled.commas)), note)
     for name, kind in kinds.items():
         if kind not in USABLE and name not in unused:
             words = f"column {name!r} holds {kind_words(kind)}, which cannot be used as a feature"
             yield Finding("unusable", name, None, f"{words}; {unusable_advice(name, kind)}")
+
+
+def _too_many_categories(rows: Rows, inspection: Inspection) -> Iterator[Finding]:
+    """Text with more values than a tree can tell apart, but for identifiers."""
+    identifiers = set(inspection.identifiers["column"])
+    for name, kind in rows.kinds.items():
+        if kind == "text" and name not in identifiers and (holds := many_categories(rows.X[name])):
+            words = (
+                f"column {name!r} holds {holds}, and trees tell {MOST_CATEGORIES} apart; join rare "
+                f"values, or leave it out with --drop {shlex.quote(name)}"
+            )
+            yield Finding("unusable", name, float(rows.X[name].nunique()), words)
 
 
 def _not_sized(targets: list[Target]) -> Iterator[Finding]:

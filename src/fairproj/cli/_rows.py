@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
@@ -21,13 +21,22 @@ from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_c
 from fairproj.data.time_split import TimeCut, Times
 from fairproj.data.types import Array, Codes
 from fairproj.data.user_warning import warn_user
-from fairproj.io.table_types import NUMBERS, USABLE, is_text, kind_words
+from fairproj.estimators.base import ENCODING_PARAMETERS
+from fairproj.io.number_texts import Problem
+from fairproj.io.table_types import (
+    DATES,
+    NUMBERS,
+    USABLE,
+    is_text,
+    kind_words,
+    with_date_texts,
+)
 from fairproj.io.tables import DataFile, check_columns
 from fairproj.selection import fair_train_test_split
 
 DATA_GROUP = "Data"
 _MOST_LABELS = 5  # different ones that may be one label too many
-_DATES = ("date", "date and time")
+MOST_CATEGORIES = ENCODING_PARAMETERS["max_bins"]
 MOST_NUMBERS = 12  # different ones in a sensitive column that is not cut into ranges
 
 Label = Annotated[
@@ -210,8 +219,15 @@ def read_rows(
     if features is not None:
         used = {*features, *task.keys, *task.others}
         unused = [name for name in file.column_names() if name not in used]
-    frame, kinds = file.read_frame(without_numbers(types or {}, task), unused)
-    return make_rows(file, frame, kinds, task, features, sha256)
+    known = without_numbers(types or {}, task)
+    frame, kinds, problems = file.read_any_frame(known, unused)
+    for name in [*task.keys, *task.others, *(features or [])]:
+        if name in problems:
+            raise file.unread(problems[name])
+    rows = make_rows(file, frame, kinds, task, features, sha256)
+    if features is None:
+        check_features(rows, problems)
+    return rows
 
 
 def make_rows(
@@ -233,7 +249,7 @@ def make_rows(
     check_ranged(path, kinds, task)
     if features is None:
         features = choose_features(list(frame.columns), task, path)
-        check_kinds(path, kinds, features, "or leave them out with --drop")
+        kinds = with_date_texts(kinds, frame, features)
     y = frame[task.label].to_numpy()
     return Rows(
         file,
@@ -400,23 +416,57 @@ def check_kinds(path: object, kinds: Mapping[str, str], names: Sequence[str], ad
     if refused:
         raise ValueError(
             f"{path} has columns of kinds that cannot be used: {', '.join(refused)}; turn them "
-            f"into numbers or text, {advice}{_time_advice(kinds, names, advice)}"
+            f"into numbers or text, {advice}{_time_advice(kinds, names) if '--drop' in advice else ''}"
         )
 
 
-def _time_advice(kinds: Mapping[str, str], names: Sequence[str], advice: str) -> str:
-    """Where columns may be left out, a column of dates may say which rows come last."""
-    dates = [name for name in names if kinds[name] in _DATES]
-    if not dates or "--drop" not in advice:
-        return ""
-    return f", or hold out the last rows by time with --time {shlex.quote(dates[0])}"
+def _time_advice(kinds: Mapping[str, str], names: Iterable[str]) -> str:
+    """A column of dates that may not be a feature may say which rows come last."""
+    dates = [name for name in names if kinds[name] in DATES]
+    return (
+        f", or hold out the last rows by time with --time {shlex.quote(dates[0])}" if dates else ""
+    )
+
+
+def check_features(rows: Rows, problems: Mapping[str, Problem]) -> None:
+    """Refuse all columns that no tree can use, with the options that leave them out."""
+    holds = {
+        name: problems[name].holds if name in problems else _unusable_words(rows, name)
+        for name in rows.kinds
+    }
+    refused = {name: words for name, words in holds.items() if words}
+    if not refused:
+        return
+    if len(refused) == 1 and (name := next(iter(refused))) in problems:
+        raise rows.file.unread(problems[name])
+    shown = ", ".join(f"{name!r} ({words})" for name, words in refused.items())
+    drop = " ".join(f"--drop {shlex.quote(name)}" for name in refused)
+    raise ValueError(
+        f"{rows.file.path} has {counted(len(refused), 'column')} that cannot be used as "
+        f"{'a feature' if len(refused) == 1 else 'features'}: {shown}; turn them into numbers or "
+        f"a few categories, or leave them out with {drop}{_time_advice(rows.kinds, refused)}"
+    )
+
+
+def _unusable_words(rows: Rows, name: str) -> str:
+    """What a column holds that no tree can use; empty if one can."""
+    kind = rows.kinds[name]
+    if kind not in USABLE:
+        return kind_words(kind)
+    return many_categories(rows.X[name]) if kind == "text" else ""
+
+
+def many_categories(values: pd.Series) -> str:
+    """What to say of text with more values than a tree can tell apart; empty if it has not."""
+    n_values = values.nunique()
+    return f"text with {n_values:,} different values" if n_values > MOST_CATEGORIES else ""
 
 
 def unusable_advice(name: str, kind: str) -> str:
     """What to do about a column that cannot be a feature."""
     column = shlex.quote(name)
     rest = f"turn it into numbers, or leave it out with --drop {column}"
-    if kind in _DATES:
+    if kind in DATES:
         return f"name it with --time {column} to hold out the last rows by time, {rest}"
     return rest
 
