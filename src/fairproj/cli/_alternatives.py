@@ -76,6 +76,7 @@ def alternatives(
     positive: _rows.Positive = None,
     drop: _rows.Drop = None,
     use_sensitive: _rows.UseSensitive = False,
+    missing_groups: _rows.MissingGroupsOption = _rows.MissingGroups.error,
     seed: _rows.Seed = 0,
     constraint: Annotated[
         str,
@@ -158,7 +159,7 @@ def alternatives(
     if not 0 <= tolerance < 1:
         raise ValueError(f"--tolerance {tolerance:g} must be 0 or more and below 1")
     names, ranges = parse_sensitive(sensitive, DataFile.from_path(data).column_names())
-    task = Task(label, names, positive, drop, use_sensitive, ranges)
+    task = Task(label, names, positive, drop, use_sensitive, ranges, missing_groups=missing_groups)
     rows = read_rows(data, task)
     check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
     estimator = FairBoostClassifier(

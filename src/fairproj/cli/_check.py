@@ -35,13 +35,13 @@ from fairproj.cli._rows import (
 from fairproj.cli._train_options import check_numbers, check_weights_and_time, pair_targets
 from fairproj.cli._train_show import show_data
 from fairproj.constraints import find_statistic
-from fairproj.data.checks import check_groups
+from fairproj.data.checks import check_groups, counted
 from fairproj.data.ranges import cut_columns, propose_cuts
 from fairproj.inspection import Finding, Inspection
 from fairproj.inspection.sizes import POWER, RateSizes, is_sized
 from fairproj.io.records import to_dict
 from fairproj.io.table_types import USABLE, kind_words, with_date_texts
-from fairproj.io.tables import DataFiles
+from fairproj.io.tables import DataFiles, check_columns
 
 FOUND = 1  # exit code with --strict
 _MAX_GAP = 0.05
@@ -133,6 +133,8 @@ class Checked:
         kinds = with_date_texts(kinds, frame, [name for name in kinds if name not in unused])
         texts = list(_unread(kinds, spelled, unused))
         unread = [found.column for found in texts if found.is_warning and found.column]
+        check_columns(file.path, list(frame.columns), task.sensitive)
+        frame, missing = _with_known_groups(frame, task)
         used = replace(task, dropped=[*dropped, *unread])
         rows = make_rows(file, frame, kinds, used, sha256=files.sha256())
         task, rows, ranges = _cut(task, rows)
@@ -141,6 +143,7 @@ class Checked:
             check_sides_of_rows(rows, find_cut(rows, task.time, test_size))
         inspection = inspect_task(rows, task, targets, test_size)
         findings = [
+            *missing,
             *texts,
             *ranges,
             *_too_many_categories(rows, inspection),
@@ -226,6 +229,27 @@ def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[
         if kind not in USABLE and name not in unused:
             words = f"column {name!r} holds {kind_words(kind)}, which cannot be used as a feature"
             yield Finding("unusable", name, None, f"{words}; {unusable_advice(name, kind)}")
+
+
+def _with_known_groups(frame: pd.DataFrame, task: Task) -> tuple[pd.DataFrame, list[Finding]]:
+    """The rows whose group is known, and what is to say of the others."""
+    missing = frame[task.sensitive].isna()
+    known = ~missing.any(axis=1)
+    if known.all() or not known.any():  # without any, training refuses the column
+        return frame, []
+    findings = [
+        Finding(
+            "missing_groups",
+            name,
+            float(count),
+            f"column {name!r} has {counted(int(count), 'missing value')} in "
+            f"{counted(len(frame), 'row')}, and these checks leave those rows out; train needs "
+            "--missing-groups drop or --missing-groups own",
+        )
+        for name, count in missing.sum().items()
+        if count
+    ]
+    return frame[known].reset_index(drop=True), findings
 
 
 def _too_many_categories(rows: Rows, inspection: Inspection) -> Iterator[Finding]:

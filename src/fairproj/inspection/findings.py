@@ -52,8 +52,8 @@ class Finding:
     ----------
     kind : str
         proxy, joint_proxy, identifier, leak, small_group or missing_values; the command
-        ``fairproj check`` also has separators, not_numbers, decimal_commas, unusable, ranges and
-        not_checked.
+        ``fairproj check`` also has missing_groups, separators, not_numbers, decimal_commas,
+        unusable, ranges and not_checked.
     column : str or None
         The column it is about; for a small group, the group.
     measure : float or None
