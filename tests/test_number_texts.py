@@ -185,7 +185,7 @@ def test_the_commands_read_decimal_commas(credit):
     predicted = pd.read_csv(credit / "p.csv")
     frame = pd.read_csv(path, sep=";", decimal=",")
     expected = load(model).predict_proba(frame[["income", "rooms", "savings"]])[:, 1]
-    np.testing.assert_allclose(predicted["probability"], expected)
+    np.testing.assert_allclose(predicted["probability_yes"], expected)
     points = credit / "points.csv"
     frame.to_csv(points, index=False)
     everyone = run_json("audit", model, points)  # a file that it was not trained from

@@ -158,7 +158,8 @@ class ModelRows:
         keys = [*self.task.keys, *choice.columns]
         columns = list(dict.fromkeys([*self.features, *keys]))
         typed = self.model.encoding_ is not None
-        types = {**choice.types, **self.types}
+        others = [name for name in choice.types if name not in self.task.keys]
+        types = {**{name: choice.types[name] for name in others}, **self.types}
         if by is not None:  # of a CSV file the text, since dates are found from all rows
             columns = list(dict.fromkeys([*columns, by.column.name]))
             types.setdefault(by.column.name, pa.string())
