@@ -84,6 +84,49 @@ def dated(tmp_path_factory):
     return path
 
 
+def test_possible_proxies_are_listed_without_a_warning(tmp_path):
+    X, y, sex = planted(1200)
+    rng = np.random.default_rng(0)
+    told = np.where(rng.random(1200) < 0.85, sex, np.where(sex == "male", "female", "male"))
+    frame = X[["noise", "height"]].assign(told=told, sex=sex, repaid=y)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    checked = run("check", tmp_path / "rows.csv", *TASK)
+    printed = " ".join(checked.stdout.split())
+    assert "note: look at column 'told', which alone tells sex with an AUC of 0.8" in printed
+    assert "above 0.8 and below 0.9" in printed
+    assert re.search(r"told 0\.8\d\d look at", printed)
+
+
+@pytest.mark.parametrize("rare", ["yes", "no"])
+def test_a_rare_label_is_said_before_training(tmp_path, rare):
+    X, y, sex = planted(1500)
+    other = "no" if rare == "yes" else "yes"
+    keep = (y != rare) | (np.arange(1500) % 12 == 0)
+    frame = X[["noise", "height"]].assign(sex=sex, repaid=y)[keep]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    share = (frame["repaid"] == other).mean()
+    printed = " ".join(run("check", tmp_path / "rows.csv", *TASK).stdout.split())
+    assert f"note: {share:.1%} of the rows have the label '{other}', so that at a thresh" in printed
+    assert (
+        "train with --selection-rate, the share of rows to predict positive, or --class" in printed
+    )
+
+
+def test_crossed_groups_that_are_too_small(tmp_path, folder):
+    rng = np.random.default_rng(1)
+    frame = pd.read_csv(folder / "good.csv").assign(region=rng.choice(list("abcde"), 1500))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    task = (tmp_path / "rows.csv", *TASK, "--sensitive", "region")
+    findings = run_json("check", *task)["findings"]
+    (found,) = [one for one in findings if one["kind"] == "crossed_groups"]
+    assert "sex and region crossed make 10 groups (the smallest has " in found["sentence"]
+    assert "sex alone makes 2 groups (the smallest has " in found["sentence"]
+    assert "region alone makes 5 groups (the smallest has " in found["sentence"]
+    kinds = [one["kind"] for one in run_json("check", tmp_path / "rows.csv", *TASK)["findings"]]
+    assert "small_group" in kinds
+    assert "crossed_groups" not in kinds
+
+
 def test_dates_as_text_are_found(dated):
     """Defect: they were listed as text without a finding, and training failed."""
     found = {one["column"]: one for one in run_json("check", dated, *TASK)["findings"]}

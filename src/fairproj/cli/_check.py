@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from fairproj.cli import _rows
 from fairproj.cli._app import AsJson, report_errors, statistic_option
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath
-from fairproj.cli._findings import inspect_task, sentence
+from fairproj.cli._findings import crossed_groups, inspect_task, sentence
 from fairproj.cli._record import Target
 from fairproj.cli._rows import (
     MOST_CATEGORIES,
@@ -38,6 +38,7 @@ from fairproj.constraints import find_statistic
 from fairproj.data.checks import check_groups, counted
 from fairproj.data.ranges import cut_columns, propose_cuts
 from fairproj.inspection import Finding, Inspection
+from fairproj.inspection.proxies import LOOK_AUC
 from fairproj.inspection.sizes import POWER, RateSizes, is_sized
 from fairproj.io.records import to_dict
 from fairproj.io.table_types import USABLE, kind_words, with_date_texts
@@ -45,6 +46,7 @@ from fairproj.io.tables import DataFiles, check_columns
 
 FOUND = 1  # exit code with --strict
 _MAX_GAP = 0.05
+_RARE = 0.1  # the share of a label that is rare
 _SHOWN = 10  # rows of a table
 
 
@@ -148,6 +150,8 @@ class Checked:
             *ranges,
             *_too_many_categories(rows, inspection),
             *inspection.findings,
+            *crossed_groups(rows, task, inspection, targets, test_size),
+            *_rare_label(rows),
             *_not_sized(targets),
         ]
         return cls(task, rows, inspection, findings)
@@ -194,7 +198,7 @@ class Checked:
             rows.file.path, task, rows.kinds, rows.positive, self._positive_share, self._groups
         )
         groups = " and ".join(task.sensitive)
-        _show_ranking(f"How well a column alone tells {groups}", checked.proxies)
+        _show_ranking(f"How well a column alone tells {groups}", checked.proxies, LOOK_AUC)
         if not np.isnan(checked.joint_auc):
             print_line(
                 f"All features together tell {groups} with an AUC of {checked.joint_auc:.3f}."
@@ -264,6 +268,20 @@ def _too_many_categories(rows: Rows, inspection: Inspection) -> Iterator[Finding
             yield Finding("unusable", name, float(rows.X[name].nunique()), words)
 
 
+def _rare_label(rows: Rows) -> Iterator[Finding]:
+    """A note where nearly all rows have the same label."""
+    share = float((rows.y == rows.positive).mean())
+    if _RARE < share < 1 - _RARE:
+        return
+    other = next(label for label in rows.y if (label == rows.positive) == (share > 0.5))
+    words = (
+        f"{max(share, 1 - share):.1%} of the rows have the label {str(other)!r}, so that at a "
+        "threshold of 0.5 a model may say it of everyone; train with --selection-rate, the share "
+        "of rows to predict positive, or --class-weight balanced"
+    )
+    yield Finding("rare_label", None, share, words)
+
+
 def _not_sized(targets: list[Target]) -> Iterator[Finding]:
     """A note for each target whose rows cannot be counted before training."""
     for target in targets:
@@ -293,11 +311,17 @@ def _cut(task: Task, rows: Rows) -> tuple[Task, Rows, list[Finding]]:
     return task, replace(rows, groups=groups), findings
 
 
-def _show_ranking(title: str, table: pd.DataFrame) -> None:
+def _level(row: Mapping[Any, Any], look: float) -> str:
+    if row["nearly_determines"]:
+        return "nearly determines it"
+    return "look at" if row["auc"] >= look else ""
+
+
+def _show_ranking(title: str, table: pd.DataFrame, look: float = np.inf) -> None:
     if table["auc"].isna().all():
         return
     shown = [
-        [row["column"], f"{row['auc']:.3f}", "nearly determines it" * row["nearly_determines"]]
+        [row["column"], f"{row['auc']:.3f}", _level(row, look)]
         for row in table.head(_SHOWN).to_dict("records")
     ]
     more = f" (the first {_SHOWN} of {len(table)})" if len(table) > _SHOWN else ""

@@ -184,7 +184,8 @@ def _how_split(content: Content) -> str:
     if content["test_rows"]:
         return (
             f"The {rows['test']:,} test rows are {content['test_rows']}. The other "
-            f"{rows['training'] + rows['selection']:,} {split} {parts} and {rows['selection']:,} selection rows, {share} both."
+            f"{rows['training'] + rows['selection']:,} {split} {parts} and "
+            f"{rows['selection']:,} selection rows, {share} both."
         )
     return (
         f"The {sum(rows.values()):,} {split} {parts}, "
