@@ -190,6 +190,7 @@ def test_everything_as_json(folder):
         ("unusable", "opened", True),
         ("leak", "closed", True),
         ("identifier", "customer_id", True),
+        ("possible_proxy", "income", False),
         ("joint_proxy", None, False),
         ("small_group", "female", True),
         ("missing_values", "income", False),

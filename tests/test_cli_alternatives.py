@@ -50,9 +50,10 @@ def test_the_last_rows_by_time_are_the_test_rows(tmp_path):
     frame.assign(applied_on=days.strftime("%d.%m.%Y")).to_csv(data, index=False)
     asked = ("alternatives", data, *TASK, *QUICK, "--tolerance", 0.2, "--time", "applied_on")
     cut = days[::-1][750].date()
-    CliRunner().invoke(
+    result = CliRunner().invoke(
         app, [*map(str, asked), "--model", f"{tmp_path}/m", "-o", f"{tmp_path}/a.md"]
     )
+    assert result.exit_code in (0, 3, 4), result.output
     assert (
         f"The 252 test rows are the rows from {cut} on, by applied_on."
         in (tmp_path / "a.md").read_text()

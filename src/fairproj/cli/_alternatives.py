@@ -164,7 +164,7 @@ def alternatives(
     if not 0 <= tolerance < 1:
         raise ValueError(f"--tolerance {tolerance:g} must be 0 or more and below 1")
     names, ranges = parse_sensitive(sensitive, DataFile.from_path(data).column_names())
-    task = Task(label, names, positive, drop, use_sensitive, ranges, missing_groups=missing_groups)
+    task = Task(label, names, positive, drop, use_sensitive, ranges, None, time, missing_groups)
     rows = read_rows(data, task)
     check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
     cut = None if time is None else find_cut(rows, time, _TEST_SIZE)

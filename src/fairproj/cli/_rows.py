@@ -528,10 +528,11 @@ def check_features(rows: Rows, problems: Mapping[str, Problem]) -> None:
         raise rows.file.unread(problems[name])
     shown = ", ".join(f"{name!r} ({words})" for name, words in refused.items())
     drop = " ".join(f"--drop {shlex.quote(name)}" for name in refused)
+    features, them = ("a feature", "it") if len(refused) == 1 else ("features", "them")
     raise ValueError(
-        f"{rows.file.path} has {counted(len(refused), 'column')} that cannot be used as "
-        f"{'a feature' if len(refused) == 1 else 'features'}: {shown}; turn them into numbers or "
-        f"a few categories, or leave them out with {drop}{time_advice(rows.kinds, refused)}"
+        f"{rows.file.path} has {counted(len(refused), 'column')} that cannot be used as {features}"
+        f": {shown}; turn {them} into numbers or a few categories, or leave {them} out with {drop}"
+        f"{time_advice(rows.kinds, refused)}"
     )
 
 
