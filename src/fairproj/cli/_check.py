@@ -244,7 +244,7 @@ def _with_known_groups(frame: pd.DataFrame, task: Task) -> tuple[pd.DataFrame, l
     findings = [
         Finding(
             "missing_groups",
-            name,
+            str(name),
             float(count),
             f"column {name!r} has {counted(int(count), 'missing value')} in "
             f"{counted(len(frame), 'row')}, and these checks leave those rows out; train needs "
