@@ -157,6 +157,18 @@ def test_other_rows_change_no_model(found, part):
         assert not found.test.equals(other.test)
 
 
+def test_test_rows_that_are_given():
+    _, y, groups = frame()
+    last = np.arange(len(y)) >= 0.7 * len(y)
+    rows = split_in_three(y, groups, 0.25, 0.9, 0, last)
+    assert rows["test"].tolist() == np.flatnonzero(last).tolist()
+    assert sorted([*rows["training"], *rows["selection"]]) == np.flatnonzero(~last).tolist()
+    assert len(rows["selection"]) == pytest.approx(0.25 * len(y), abs=4)
+    for wrong in (last[1:], last.astype(int)):
+        with pytest.raises(ValueError, match="test_rows must hold a boolean for each of the"):
+            split_in_three(y, groups, 0.25, 0.25, 0, wrong)
+
+
 def test_categories_of_other_rows_are_unknown():
     X, y, groups = frame()
     rows = split_in_three(y, groups, 0.25, 0.25, 0)

@@ -65,6 +65,106 @@ def test_every_finding_is_shown(folder):
     assert re.search(rf"female {number} {number} 2,\d\d\d", printed), "rows, held out, needed"
 
 
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """Rows with four columns that no tree can use."""
+    X, y, sex = planted(1200)
+    rng = np.random.default_rng(3)
+    days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(1200) // 2, unit="D")
+    frame = X[["noise", "height"]].assign(
+        sex=sex,
+        repaid=y,
+        applied_on=days.strftime("%d.%m.%Y"),
+        name=[f"n{at}" for at in range(1200)],
+        street=[f"s{at}" for at in rng.integers(0, 400, 1200)],
+        salary=[f"{value:,.2f}" for value in rng.lognormal(10, 1, 1200)],
+    )
+    path = tmp_path_factory.mktemp("dated") / "rows.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_possible_proxies_are_listed_without_a_warning(tmp_path):
+    X, y, sex = planted(1200)
+    rng = np.random.default_rng(0)
+    told = np.where(rng.random(1200) < 0.85, sex, np.where(sex == "male", "female", "male"))
+    frame = X[["noise", "height"]].assign(told=told, sex=sex, repaid=y)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    checked = run("check", tmp_path / "rows.csv", *TASK)
+    printed = " ".join(checked.stdout.split())
+    assert "note: look at column 'told', which alone tells sex with an AUC of 0.8" in printed
+    assert "above 0.8 and below 0.9" in printed
+    assert re.search(r"told 0\.8\d\d look at", printed)
+
+
+@pytest.mark.parametrize("rare", ["yes", "no"])
+def test_a_rare_label_is_said_before_training(tmp_path, rare):
+    X, y, sex = planted(1500)
+    other = "no" if rare == "yes" else "yes"
+    keep = (y != rare) | (np.arange(1500) % 12 == 0)
+    frame = X[["noise", "height"]].assign(sex=sex, repaid=y)[keep]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    share = (frame["repaid"] == other).mean()
+    printed = " ".join(run("check", tmp_path / "rows.csv", *TASK).stdout.split())
+    assert f"note: {share:.1%} of the rows have the label '{other}', so that at a thresh" in printed
+    assert (
+        "train with --selection-rate, the share of rows to predict positive, or --class" in printed
+    )
+
+
+def test_crossed_groups_that_are_too_small(tmp_path, folder):
+    rng = np.random.default_rng(1)
+    frame = pd.read_csv(folder / "good.csv").assign(region=rng.choice(list("abcde"), 1500))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    task = (tmp_path / "rows.csv", *TASK, "--sensitive", "region")
+    findings = run_json("check", *task)["findings"]
+    (found,) = [one for one in findings if one["kind"] == "crossed_groups"]
+    assert "sex and region crossed make 10 groups (the smallest has " in found["sentence"]
+    assert "sex alone makes 2 groups (the smallest has " in found["sentence"]
+    assert "region alone makes 5 groups (the smallest has " in found["sentence"]
+    kinds = [one["kind"] for one in run_json("check", tmp_path / "rows.csv", *TASK)["findings"]]
+    assert "small_group" in kinds
+    assert "crossed_groups" not in kinds
+
+
+def test_dates_as_text_are_found(dated):
+    """Defect: they were listed as text without a finding, and training failed."""
+    found = {one["column"]: one for one in run_json("check", dated, *TASK)["findings"]}
+    assert found["applied_on"]["sentence"] == (
+        "column 'applied_on' holds dates as text, which cannot be used as a feature; name it with "
+        "--time applied_on to hold out the last rows by time, turn it into numbers, or leave it "
+        "out with --drop applied_on"
+    )
+    assert found["street"]["kind"] == "unusable"
+    assert "trees tell 255 apart" in found["street"]["sentence"]
+    assert found["name"]["kind"] == "identifier"
+    assert "applied_on" not in {
+        one["column"] for one in run_json("check", dated, *TASK, "--time", "applied_on")["findings"]
+    }
+
+
+def test_train_names_all_columns_that_it_cannot_use(dated, tmp_path):
+    """Defect: one run for each of them."""
+    task = ("train", dated, *TASK, "--max-gap", "0.3", "-o", tmp_path / "m")
+    error = run(*task, code=1).stderr
+    assert "rows.csv has 4 columns that cannot be used as features" in error
+    for words in (
+        "'applied_on' (dates as text)",
+        "'name' (text with 1,200 different values)",
+        "'street' (text with ",
+        "'salary' (numbers with separators of thousands, such as '",
+        "--drop applied_on --drop name --drop street --drop salary",
+        "hold out the last rows by time with --time applied_on",
+    ):
+        assert words in " ".join(error.split()), words
+    assert "warning" not in error
+    drop = ("--drop", "name", "--drop", "street", "--drop", "salary")
+    trained = run(*task, *drop, "--time", "applied_on", "--rounds", "5")
+    assert "the rows from 2024-0" in " ".join(trained.stdout.split())
+    audited = run("audit", tmp_path / "m", dated)
+    assert "the rows from 2024-0" in " ".join(audited.stdout.split())
+
+
 def test_strict_exits_with_1_if_there_is_a_warning(folder):
     run("check", folder / "bad.csv", *TASK, "--strict", code=1)
     quiet = ("--constraint", "demographic_parity", "--max-gap", "0.3", "--strict")
@@ -90,6 +190,7 @@ def test_everything_as_json(folder):
         ("unusable", "opened", True),
         ("leak", "closed", True),
         ("identifier", "customer_id", True),
+        ("possible_proxy", "income", False),
         ("joint_proxy", None, False),
         ("small_group", "female", True),
         ("missing_values", "income", False),

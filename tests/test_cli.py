@@ -140,11 +140,11 @@ def test_predict_gives_what_the_library_gives(folder, model, source, suffix, mon
     predicted = read(out)
     expected = load(model)
     X = load_german().data
-    assert list(predicted.columns) == ["person", "prediction", "probability"]
+    assert list(predicted.columns) == ["person", "prediction", "probability_good"]
     np.testing.assert_array_equal(predicted["person"].astype(int), np.arange(1000))
     np.testing.assert_array_equal(predicted["prediction"], expected.predict(X))
     np.testing.assert_allclose(
-        predicted["probability"], expected.predict_proba(X)[:, 1], rtol=1e-12
+        predicted["probability_good"], expected.predict_proba(X)[:, 1], rtol=1e-12
     )
 
 
@@ -170,7 +170,7 @@ def test_predict_reads_booleans_missing_values_and_unknown_categories(folder):
     loaded = load(path)
     np.testing.assert_array_equal(predicted["prediction"], loaded.predict(new[["ok", "n", "job"]]))
     np.testing.assert_allclose(
-        predicted["probability"], loaded.predict_proba(new[["ok", "n", "job"]])[:, 0]
+        predicted["probability_no"], loaded.predict_proba(new[["ok", "n", "job"]])[:, 0]
     )
 
 
@@ -834,7 +834,7 @@ def test_booleans_of_parquet_are_spelt_as_in_a_csv_file(folder):
     new = frame.iloc[10:]
     new.assign(z=new["z"] == "True").to_parquet(folder / "spelt.parquet")
     run("predict", path, folder / "spelt.parquet", "-o", out)
-    probability = pd.read_csv(out)["probability"]
+    probability = pd.read_csv(out)["probability_yes"]
     np.testing.assert_allclose(probability, load(path).predict_proba(new[["x", "z"]])[:, 1])
 
 

@@ -48,6 +48,26 @@ def few_targets(monkeypatch):
     monkeypatch.setattr(module, "TARGET_SHARES", (0.6, 0.2))
 
 
+def test_the_last_rows_by_time_are_the_test_rows(tmp_path, few_targets):
+    data = tmp_path / "loans.csv"
+    write_loans(data)
+    frame = pd.read_csv(data)
+    days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(1000)[::-1] // 4, unit="D")
+    frame.assign(applied_on=days.strftime("%d.%m.%Y")).to_csv(data, index=False)
+    asked = ("alternatives", data, *TASK, *QUICK, "--tolerance", 0.2, "--time", "applied_on")
+    cut = days[::-1][750].date()
+    result = CliRunner().invoke(
+        app, [*map(str, asked), "--model", f"{tmp_path}/m", "-o", f"{tmp_path}/a.md"]
+    )
+    assert result.exit_code in (0, 3, 4), result.output
+    written = (tmp_path / "a.md").read_text()
+    assert f"The 252 test rows are the rows from {cut} on, by applied" in written
+    assert "applied_on" not in load(tmp_path / "m").feature_names_in_
+    audited = run_json("audit", tmp_path / "m", data)
+    assert audited["data"]["which"] == f"the rows from {cut} on"
+    assert audited["data"]["rows"] == 252
+
+
 def test_what_is_printed(searched):
     folder, printed = searched
     text = " ".join(printed.split())

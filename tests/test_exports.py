@@ -315,6 +315,32 @@ def test_onnx_puts_any_row_in_the_same_leaf(n_categories):
     np.testing.assert_allclose(margin, expected, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", [FairProjClassifier, FairBoostClassifier])
+def test_missing_numbers_that_tell_the_label_are_kept_in_every_file(kind, tmp_path):
+    """LightGBM separates missing values from all numbers by a threshold of infinity."""
+    rng = np.random.default_rng(0)
+    missing = rng.random(1000) < 0.4
+    months = np.where(missing, np.nan, rng.integers(0, 5, 1000))
+    X = pd.DataFrame({"months": months, "other": rng.random(1000)})
+    y = np.where(rng.random(1000) < 0.2 + 0.6 * missing, 1, -1)
+    model = fit(X, y, np.where(rng.random(1000) < 0.5, "a", "b"), kind=kind)
+    assert "inf" in to_lightgbm(model, tmp_path / "m.txt")
+    rows = X.assign(months=rng.permutation(months) * 1e6)
+    margin = model.decision_function(rows)
+    assert len(np.unique(margin)) > 2
+    model.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert (loaded.predict(rows) == model.predict(rows)).all()
+    assert (loaded.predict_proba(rows) == model.predict_proba(rows)).all()
+    for text in (to_lightgbm(loaded, tmp_path / "m2.txt"), (tmp_path / "m.txt").read_text()):
+        booster = lgb.Booster(model_str=text)
+        native_margin = booster.predict(loaded.to_matrix(rows), raw_score=True)
+        np.testing.assert_allclose(native_margin, margin, rtol=0, atol=1e-12)
+    label, _, onnx_margin = run(to_onnx(loaded), loaded.to_matrix(rows))
+    assert label.tolist() == model.predict(rows).tolist()
+    np.testing.assert_allclose(onnx_margin, margin, rtol=0, atol=1e-12)
+
+
 def _thresholds(model, column, rng, rows):
     table = model.booster_.trees_to_dataframe()
     name = model.booster_.feature_name()[column]

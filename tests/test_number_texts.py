@@ -85,6 +85,30 @@ def test_thousands_with_points_in_a_file_with_decimal_commas(tmp_path):
     assert not spelled.problems(), "no decimal comma, so the points are decimal points"
 
 
+@pytest.mark.parametrize("telling", ["0.692", "1.5", "1.2345", "1234.567", "-0.001"])
+def test_points_that_cannot_separate_thousands_beside_decimal_commas(tmp_path, telling):
+    """Defect: 0.692 among shares was refused where another column had decimal commas."""
+    text = f"a;b\n1,5;7\n1,5;12.500\n2,5;{telling}\n"
+    file = in_file(tmp_path, text)
+    assert file.read().column("b").to_pylist() == [7, 12.5, float(telling)]
+    with pytest.warns(UserWarning, match="column 'a' has decimal commas"):
+        chunks = list(file.chunks(["a", "b"], NUMBER))
+    assert chunks[0].column("b").to_pylist() == [7, 12.5, float(telling)]
+
+
+def test_a_later_row_tells_that_points_are_decimal(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_HEAD", 200)
+    text = "a;b\n" + "0,5;1.234\n" * 100 + "0,5;0.5\n"
+    with pytest.warns(UserWarning, match="decimal commas"):
+        chunks = list(in_file(tmp_path, text).chunks(["a", "b"], NUMBER))
+    assert pa.concat_tables(chunks).column("b").to_pylist() == [1.234] * 100 + [0.5]
+
+
+def test_the_value_that_is_ambiguous_is_named(tmp_path):
+    with pytest.raises(DataFileError, match=r"points that may .*, such as '12\.500'"):
+        in_file(tmp_path, "a;b\n1,5;-7\n1,5;12.500\n").read_frame()
+
+
 def test_commas_are_read_in_chunks_too(tmp_path):
     file = in_file(tmp_path, "a;b\n20000,5;1,234\n;12\n")
     with pytest.warns(UserWarning, match="columns 'a', 'b' have decimal commas, such as '20000,5'"):
@@ -161,7 +185,7 @@ def test_the_commands_read_decimal_commas(credit):
     predicted = pd.read_csv(credit / "p.csv")
     frame = pd.read_csv(path, sep=";", decimal=",")
     expected = load(model).predict_proba(frame[["income", "rooms", "savings"]])[:, 1]
-    np.testing.assert_allclose(predicted["probability"], expected)
+    np.testing.assert_allclose(predicted["probability_yes"], expected)
     points = credit / "points.csv"
     frame.to_csv(points, index=False)
     everyone = run_json("audit", model, points)  # a file that it was not trained from

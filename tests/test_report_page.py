@@ -343,6 +343,27 @@ def test_thresholds_by_keyboard(visit, content):
     assert read_off(page)[1:] == expected_reading(content, start)
 
 
+def test_the_threshold_in_use_is_dotted_as_the_legend_says(visit, content):
+    """Defect: a solid line, which had no legend, covered it."""
+    page = visit(content)
+    chosen = page.locator(".plot .chosen, .legend:has(.chosen) li:has(.chosen)")
+    assert chosen.count() == 4
+    shown = "all => all.map(one => getComputedStyle(one).display !== 'none')"
+    assert chosen.evaluate_all(shown) == [False] * 4
+    page.locator(test_id("cut")).focus()
+    page.keyboard.press("ArrowRight")
+    assert chosen.evaluate_all(shown) == [True] * 4
+    page.locator(test_id("cut-reset")).click()
+    assert chosen.evaluate_all(shown) == [False] * 4
+
+
+def test_the_title_has_the_whole_width_of_a_phone(visit, content):
+    page = visit(content)
+    page.set_viewport_size({"width": 390, "height": 800})
+    title, main = (page.locator(name).first.bounding_box() for name in ("h1", "main"))
+    assert title["width"] == pytest.approx(main["width"], abs=1)
+
+
 def test_thresholds_by_mouse(visit, content):
     page = visit(content)
     curve = content["thresholds"]
@@ -353,7 +374,9 @@ def test_thresholds_by_mouse(visit, content):
     (threshold, *told) = read_off(page)
     assert float(threshold) == pytest.approx(0.3, abs=0.004)
     assert told == expected_reading(content, curve["threshold"].index(float(threshold)))
-    lines = page.locator(".chosen").evaluate_all("all => all.map(one => one.getAttribute('x1'))")
+    lines = page.locator(".plot .chosen").evaluate_all(
+        "all => all.map(one => one.getAttribute('x1'))"
+    )
     assert [float(line.rstrip("%")) for line in lines] == pytest.approx(
         [100 * float(threshold)] * 2
     )

@@ -229,4 +229,4 @@ def test_commands_name_the_label_and_the_weights(tmp_path, model):
     by = " ".join(run("audit", path, data, "--by", "housing", "--simultaneous").stdout.split())
     assert "The gap shown here is the" in by
     assert "judgement" in by
-    assert "Intervals are two-sided, so they may be wider than the corrected bounds" in by
+    assert "not corrected for the number of values, so either may be wider." in by

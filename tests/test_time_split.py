@@ -28,6 +28,9 @@ def cut(values, fraction=0.25):
         ([DAY + datetime.timedelta(days=days) for days in range(100)], "2024-03-16"),
         ([f"2024-{month:02d}" for month in range(1, 13)], "2024-10-01"),
         (pd.Categorical([f"2024-{month:02d}-05" for month in range(1, 13)]), "2024-10-05"),
+        ([f"05.{month}.2024" for month in range(1, 13)], "2024-10-05"),
+        ([f"1.1.2024 {hour}:30" for hour in range(12)], "2024-01-01T09:30:00"),
+        (["01.01.2024", "2024-01-02", "03.01.2024", "2024-01-04"], "2024-01-04"),
         (range(2000, 2020), "2015"),
         ([str(year) for year in range(2000, 2020)], "2015"),
         ([0.1, 0.2, 0.3, 0.4], "0.4"),
@@ -63,7 +66,8 @@ def test_the_share_is_the_nearest_that_ties_allow(values, fraction, n_parts):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["01.02.2024", "02.02.2024"], "'t' holds '01.02.2024', which is not a date or time"),
+        (["03/31/2024", "04/01/2024"], "'t' holds '03/31/2024', a date in a form that is not"),
+        (["31.04.2024", "01.05.2024"], "'t' holds '31.04.2024', a date in a form that is not"),
         (["2024-01-01", "soon"], "'t' holds 'soon', which is not a date or time"),
         ([True, False], "which is not a date or time"),
         ([datetime.time(1), datetime.time(2)], "which is not a date or time"),

@@ -27,12 +27,15 @@ from fairproj.cli._rows import (
     Rows,
     Task,
     check_groups_of_training,
+    check_sides_of_rows,
+    find_cut,
     parse_sensitive,
     position_bytes,
     read_rows,
 )
 from fairproj.cli._show import NOT_MET, UNDECIDED
 from fairproj.cli._train_options import ClassWeight, check_share, plain_value
+from fairproj.data.time_split import TimeCut
 from fairproj.io.tables import DataFile
 from fairproj.report import Source, alternatives_content, write_report
 from fairproj.selection import Alternatives, SearchOutcome, find_alternatives
@@ -76,6 +79,8 @@ def alternatives(
     positive: _rows.Positive = None,
     drop: _rows.Drop = None,
     use_sensitive: _rows.UseSensitive = False,
+    missing_groups: _rows.MissingGroupsOption = _rows.MissingGroups.error,
+    time: _rows.Time = None,
     seed: _rows.Seed = 0,
     constraint: Annotated[
         str,
@@ -139,7 +144,8 @@ def alternatives(
 
     Half of the rows train a plain model, without a constraint, and the candidates. On a quarter,
     the candidate with the smallest gap is chosen among those whose score is at most --tolerance
-    below that of the plain model. On the last quarter, both are measured once.
+    below that of the plain model. On the last quarter, both are measured once; with --time it
+    holds the last rows.
 
     The exit code is 0 if the chosen model has a smaller gap there and a score within the tolerance;
     3 if no candidate is less discriminatory, or the chosen one is not or costs more than the
@@ -158,9 +164,12 @@ def alternatives(
     if not 0 <= tolerance < 1:
         raise ValueError(f"--tolerance {tolerance:g} must be 0 or more and below 1")
     names, ranges = parse_sensitive(sensitive, DataFile.from_path(data).column_names())
-    task = Task(label, names, positive, drop, use_sensitive, ranges)
+    task = Task(label, names, positive, drop, use_sensitive, ranges, None, time, missing_groups)
     rows = read_rows(data, task)
     check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
+    cut = None if time is None else find_cut(rows, time, _TEST_SIZE)
+    if cut is not None:
+        check_sides_of_rows(rows, cut)
     estimator = FairBoostClassifier(
         n_estimators=rounds,
         threshold=threshold,
@@ -172,6 +181,7 @@ def alternatives(
     found = _search(
         estimator,
         rows,
+        test_rows=None if cut is None else cut.mask(rows.frame[cut.column]),
         metric=constraint,
         scoring=scoring.value,
         tolerance=tolerance,
@@ -180,11 +190,11 @@ def alternatives(
         n_jobs=jobs,
         verbose=not as_json,
     )
-    content = alternatives_content(found, _source(rows, task), str(rows.positive))
+    content = alternatives_content(found, _source(rows, task, cut), str(rows.positive))
     for path in outputs:
         write_report(content, path)
     if model is not None and found.chosen is not None:
-        _save(found, rows, task, seed, model)
+        _save(found, rows, task, seed, cut, model)
     if as_json:
         print_json(content)
     else:
@@ -211,16 +221,19 @@ def _search(estimator: FairBoostClassifier, rows: Rows, **options: Any) -> Alter
         ) from None
 
 
-def _source(rows: Rows, task: Task) -> Source:
+def _source(rows: Rows, task: Task, cut: TimeCut | None) -> Source:
     more = {
         "Label": task.label,
         "Groups by": " and ".join(task.sensitive),
         "Features": ", ".join(rows.kinds),
     }
-    return Source(rows.file.path.name, "", None, rows.sha256, command_line(), more)
+    which = "" if cut is None else f"{cut.which}, by {cut.column}"
+    return Source(rows.file.path.name, which, None, rows.sha256, command_line(), more)
 
 
-def _save(found: Alternatives, rows: Rows, task: Task, seed: int, path: Path) -> None:
+def _save(
+    found: Alternatives, rows: Rows, task: Task, seed: int, cut: TimeCut | None, path: Path
+) -> None:
     """Write the chosen model; its test rows are the rows held out from training."""
     chosen: Any = found.chosen
     digest = hashlib.sha256(position_bytes(found.rows["test"])).hexdigest()
@@ -228,7 +241,7 @@ def _save(found: Alternatives, rows: Rows, task: Task, seed: int, path: Path) ->
         task,
         FileRecord(rows.file.path.name, rows.sha256, len(rows.y)),
         rows.kinds,
-        HeldOut(_TEST_SIZE, seed, digest),
+        HeldOut(_TEST_SIZE, seed, digest, time=cut),
         _targets(found, chosen),
         None,
         command_line(),

@@ -432,6 +432,8 @@ def _read_model(
     data = DataFiles.from_paths(files[1:])
     names, ranges = _find_groups(sensitive, known, data)
     task = Task(label, names, ranges=ranges)
+    if known is not None:
+        task = replace(task, missing_groups=known.missing_groups)
     features, new_groups = feature_names(model, files[0]), bool(sensitive)
     rows = ModelRows.open(model, features, data, task, positive, new_groups=new_groups)
     sha256 = checksum(data)

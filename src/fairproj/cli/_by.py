@@ -12,7 +12,8 @@ import pyarrow as pa
 from fairproj.cli._console import print_line, show_table
 from fairproj.cli._rows import Task
 from fairproj.data.checks import Groups, listing
-from fairproj.data.periods import MISSING, MOST_VALUES, PERIODS, check_no_other_date, period_names
+from fairproj.data.dates import check_no_other_date
+from fairproj.data.periods import MISSING, MOST_VALUES, PERIODS, period_names
 from fairproj.data.types import Array, Codes
 from fairproj.inference import GapsBy
 from fairproj.inference.by import counts_of

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,9 +16,10 @@ from fairproj.cli import _rows
 from fairproj.cli._app import AsJson, report_errors, statistic_option
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath
-from fairproj.cli._findings import inspect_task, sentence
+from fairproj.cli._findings import crossed_groups, inspect_task, sentence
 from fairproj.cli._record import Target
 from fairproj.cli._rows import (
+    MOST_CATEGORIES,
     Rows,
     Task,
     check_groups_of_training,
@@ -26,22 +28,25 @@ from fairproj.cli._rows import (
     cut_option,
     find_cut,
     make_rows,
+    many_categories,
     parse_sensitive,
     unusable_advice,
 )
 from fairproj.cli._train_options import check_numbers, check_weights_and_time, pair_targets
 from fairproj.cli._train_show import show_data
 from fairproj.constraints import find_statistic
-from fairproj.data.checks import check_groups
+from fairproj.data.checks import check_groups, counted
 from fairproj.data.ranges import cut_columns, propose_cuts
 from fairproj.inspection import Finding, Inspection
+from fairproj.inspection.proxies import LOOK_AUC
 from fairproj.inspection.sizes import POWER, RateSizes, is_sized
 from fairproj.io.records import to_dict
-from fairproj.io.table_types import USABLE, kind_words
-from fairproj.io.tables import DataFiles
+from fairproj.io.table_types import USABLE, kind_words, with_date_texts
+from fairproj.io.tables import DataFiles, check_columns
 
 FOUND = 1  # exit code with --strict
 _MAX_GAP = 0.05
+_RARE = 0.1  # the share of a label that is rare
 _SHOWN = 10  # rows of a table
 
 
@@ -126,8 +131,12 @@ class Checked:
         frame, kinds, spelled = files.read_spelled_frame()
         file = replace(files.files[0], path=Path(files.name))  # what to call them
         dropped = task.dropped or []
-        texts = list(_unread(kinds, spelled, [*dropped, *task.keys, *task.others]))
+        unused = [*dropped, *task.keys, *task.others]
+        kinds = with_date_texts(kinds, frame, [name for name in kinds if name not in unused])
+        texts = list(_unread(kinds, spelled, unused))
         unread = [found.column for found in texts if found.is_warning and found.column]
+        check_columns(file.path, list(frame.columns), task.sensitive)
+        frame, missing = _with_known_groups(frame, task)
         used = replace(task, dropped=[*dropped, *unread])
         rows = make_rows(file, frame, kinds, used, sha256=files.sha256())
         task, rows, ranges = _cut(task, rows)
@@ -135,7 +144,16 @@ class Checked:
         if task.time is not None:
             check_sides_of_rows(rows, find_cut(rows, task.time, test_size))
         inspection = inspect_task(rows, task, targets, test_size)
-        findings = [*texts, *ranges, *inspection.findings, *_not_sized(targets)]
+        findings = [
+            *missing,
+            *texts,
+            *ranges,
+            *_too_many_categories(rows, inspection),
+            *inspection.findings,
+            *crossed_groups(rows, task, inspection, targets, test_size),
+            *_rare_label(rows),
+            *_not_sized(targets),
+        ]
         return cls(task, rows, inspection, findings)
 
     @property
@@ -180,7 +198,7 @@ class Checked:
             rows.file.path, task, rows.kinds, rows.positive, self._positive_share, self._groups
         )
         groups = " and ".join(task.sensitive)
-        _show_ranking(f"How well a column alone tells {groups}", checked.proxies)
+        _show_ranking(f"How well a column alone tells {groups}", checked.proxies, LOOK_AUC)
         if not np.isnan(checked.joint_auc):
             print_line(
                 f"All features together tell {groups} with an AUC of {checked.joint_auc:.3f}."
@@ -204,17 +222,64 @@ def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[
     """What is to say of columns as the file has them; ``unused`` columns are no features."""
     for name, problem in spelled.problems().items():
         if name not in unused:
-            yield Finding("separators", name, None, f"{problem}, or leave it out with --drop")
+            words = f"{problem.sentence}, or leave it out with --drop"
+            yield Finding("separators", name, None, words)
     for name, nearly in spelled.nearly.items():
         if name not in unused:
-            n_others = float(nearly.n_values - nearly.n_numbers)
-            yield Finding("not_numbers", name, n_others, nearly.sentence())
+            yield Finding("not_numbers", name, float(nearly.n_others), nearly.sentence())
     if note := spelled.note():
         yield Finding("decimal_commas", None, float(len(spelled.commas)), note)
     for name, kind in kinds.items():
         if kind not in USABLE and name not in unused:
             words = f"column {name!r} holds {kind_words(kind)}, which cannot be used as a feature"
             yield Finding("unusable", name, None, f"{words}; {unusable_advice(name, kind)}")
+
+
+def _with_known_groups(frame: pd.DataFrame, task: Task) -> tuple[pd.DataFrame, list[Finding]]:
+    """The rows whose group is known, and what is to say of the others."""
+    missing = frame[task.sensitive].isna()
+    known = ~missing.any(axis=1)
+    if known.all() or not known.any():  # without any, training refuses the column
+        return frame, []
+    findings = [
+        Finding(
+            "missing_groups",
+            str(name),
+            float(count),
+            f"column {name!r} has {counted(int(count), 'missing value')} in "
+            f"{counted(len(frame), 'row')}, and these checks leave those rows out; train needs "
+            "--missing-groups drop or --missing-groups own",
+        )
+        for name, count in missing.sum().items()
+        if count
+    ]
+    return frame[known].reset_index(drop=True), findings
+
+
+def _too_many_categories(rows: Rows, inspection: Inspection) -> Iterator[Finding]:
+    """Text with more values than a tree can tell apart, but for identifiers."""
+    identifiers = set(inspection.identifiers["column"])
+    for name, kind in rows.kinds.items():
+        if kind == "text" and name not in identifiers and (holds := many_categories(rows.X[name])):
+            words = (
+                f"column {name!r} holds {holds}, and trees tell {MOST_CATEGORIES} apart; join rare "
+                f"values, or leave it out with --drop {shlex.quote(name)}"
+            )
+            yield Finding("unusable", name, float(rows.X[name].nunique()), words)
+
+
+def _rare_label(rows: Rows) -> Iterator[Finding]:
+    """A note where nearly all rows have the same label."""
+    share = float((rows.y == rows.positive).mean())
+    if _RARE < share < 1 - _RARE:
+        return
+    other = next(label for label in rows.y if (label == rows.positive) == (share > 0.5))
+    words = (
+        f"{max(share, 1 - share):.1%} of the rows have the label {str(other)!r}, so that at a "
+        "threshold of 0.5 a model may say it of everyone; train with --selection-rate, the share "
+        "of rows to predict positive, or --class-weight balanced"
+    )
+    yield Finding("rare_label", None, share, words)
 
 
 def _not_sized(targets: list[Target]) -> Iterator[Finding]:
@@ -246,11 +311,17 @@ def _cut(task: Task, rows: Rows) -> tuple[Task, Rows, list[Finding]]:
     return task, replace(rows, groups=groups), findings
 
 
-def _show_ranking(title: str, table: pd.DataFrame) -> None:
+def _level(row: Mapping[Any, Any], look: float) -> str:
+    if row["nearly_determines"]:
+        return "nearly determines it"
+    return "look at" if row["auc"] >= look else ""
+
+
+def _show_ranking(title: str, table: pd.DataFrame, look: float = np.inf) -> None:
     if table["auc"].isna().all():
         return
     shown = [
-        [row["column"], f"{row['auc']:.3f}", "nearly determines it" * row["nearly_determines"]]
+        [row["column"], f"{row['auc']:.3f}", _level(row, look)]
         for row in table.head(_SHOWN).to_dict("records")
     ]
     more = f" (the first {_SHOWN} of {len(table)})" if len(table) > _SHOWN else ""

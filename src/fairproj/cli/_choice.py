@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairproj.cli._record import HeldOut, TrainingRecord
 from fairproj.cli._rows import Task, position_bytes
-from fairproj.cli._streams import Keys, find_keys
+from fairproj.cli._streams import Keys, find_keys, with_complete_rows
 from fairproj.data.cells import Cells
 from fairproj.data.held_out import HeldOutRule
 from fairproj.data.time_split import TimeCut
@@ -132,6 +133,8 @@ class Choice:
         What finds them while reading.
     types : dict
         The types of the columns that are read for it.
+    complete : list of str
+        Columns of training whose missing values leave a row out before any is chosen.
     """
 
     which: str = ""
@@ -141,13 +144,14 @@ class Choice:
     rule: HeldOutRule | None = None
     coder: CellCoder | None = None
     types: dict[str, Any] = field(default_factory=dict)
+    complete: list[str] = field(default_factory=list)
 
     @property
     def columns(self) -> list[str]:
         """Columns that are needed to find the rows."""
         if self.time is not None:
-            return [self.time.column]
-        return [] if self.coder is None else self.coder.columns
+            return [self.time.column, *self.complete]
+        return self.complete if self.coder is None else self.coder.columns
 
     @property
     def time(self) -> TimeCut | None:
@@ -189,12 +193,13 @@ def unseen_rows(keys: Keys, sha256: str, record: TrainingRecord, types: Any) -> 
     """
     if not record.is_data(sha256):
         return Choice()
-    held_out = record.held_out
+    held_out, complete = record.held_out, record.task.complete
     if held_out is None:
-        return Choice("the rows it was trained on", True)
+        types = _texts(complete)
+        return Choice("the rows it was trained on", True, types=types, complete=complete)
     if held_out.time is not None:
-        # Of a CSV file the text, since pyarrow infers types from its first rows.
-        return Choice(held_out.which, False, held_out, types={held_out.time.column: pa.string()})
+        types = _texts([held_out.time.column, *complete])
+        return Choice(held_out.which, False, held_out, types=types, complete=complete)
     data, task = keys.data, record.task
     if not keys.are_of(task):
         keys = find_keys(data, task, types)
@@ -203,15 +208,28 @@ def unseen_rows(keys: Keys, sha256: str, record: TrainingRecord, types: Any) -> 
     if held_out.streamed:
         rule = make_rule(held_out.fraction, held_out.seed, keys, task, coder)
         return Choice(held_out.which, False, held_out, None, rule, coder, keys.types)
-    chosen = _shuffled(data, held_out, coder, keys.types)
-    return Choice(held_out.which, False, held_out, chosen)
+    chosen = _shuffled(data, held_out, coder, keys.types, complete)
+    types = _texts(complete)
+    return Choice(held_out.which, False, held_out, chosen, types=types, complete=complete)
 
 
-def _shuffled(data: DataFiles, held_out: HeldOut, coder: CellCoder, types: dict[str, Any]) -> Mask:
+def _texts(names: Sequence[str]) -> dict[str, Any]:
+    """Types of columns of a CSV file that are read as text: others depend on its first rows."""
+    return dict.fromkeys(names, pa.string())
+
+
+def _shuffled(
+    data: DataFiles,
+    held_out: HeldOut,
+    coder: CellCoder,
+    types: dict[str, Any],
+    complete: Sequence[str],
+) -> Mask:
     """The rows that `fair_train_test_split` held out; takes about 50 bytes a row for a moment."""
     small = np.min_scalar_type(coder.n_cells)
     chunks = data.chunks(coder.columns, types)
-    index = np.concatenate([coder.cells(chunk).astype(small) for chunk in chunks])
+    kept = (with_complete_rows(chunk, complete) for chunk in chunks)
+    index = np.concatenate([coder.cells(chunk).astype(small) for chunk in kept if len(chunk)])
     groups = coder.groups
     cells = Cells(index, groups.values, groups.names, np.array(coder.labels), 1)
     chosen = np.zeros(len(index), dtype=bool)

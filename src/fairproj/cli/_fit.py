@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from fairproj import FairBoostClassifier
 from fairproj.cli._app import command_line
-from fairproj.cli._findings import inspect_task, warn_of_findings
+from fairproj.cli._findings import crossed_groups, inspect_task, warn_of_findings
 from fairproj.cli._large import LargeData, OnCluster
 from fairproj.cli._model_rows import ModelRows, summarize_tally
 from fairproj.cli._record import (
@@ -111,9 +111,12 @@ def train_in_memory(data: Path, plan: Plan) -> Result:
         share = float((rows.y == rows.positive).mean())
         named = list(zip(groups.names, sizes, strict=True))
         show_data(data, plan.task, rows.kinds, rows.positive, share, named)
-    findings = inspect_task(rows, plan.task, plan.targets, plan.fraction).findings
+    inspection = inspect_task(rows, plan.task, plan.targets, plan.fraction)
+    crossed = crossed_groups(rows, plan.task, inspection, plan.targets, plan.fraction)
+    findings = [*inspection.findings, *crossed]
     if plan.confidence is not None:  # then other rows confirm the gap, and the test counts them
-        findings = [found for found in findings if found.kind != "small_group"]
+        kinds = ("small_group", "crossed_groups")
+        findings = [found for found in findings if found.kind not in kinds]
     warn_of_findings(findings)
     training, test, held_out = _hold_out(rows, plan)
     with _tested_rows_named(held_out):

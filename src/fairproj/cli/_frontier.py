@@ -53,6 +53,7 @@ def frontier(
     positive: _rows.Positive = None,
     drop: _rows.Drop = None,
     use_sensitive: _rows.UseSensitive = False,
+    missing_groups: _rows.MissingGroupsOption = _rows.MissingGroups.error,
     rounds: Annotated[int, typer.Option(help="Maximum number of boosting rounds.", min=1)] = 100,
     depth: Annotated[
         int | None,
@@ -74,7 +75,7 @@ def frontier(
         raise ValueError(f"{output} has an unknown suffix; name a .png, .svg or .csv file")
     numbers = _parse_values(values)
     names, ranges = parse_sensitive(sensitive, DataFile.from_path(data).column_names())
-    task = Task(label, names, positive, drop, use_sensitive, ranges)
+    task = Task(label, names, positive, drop, use_sensitive, ranges, missing_groups=missing_groups)
     rows = read_rows(data, task)
     check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
     estimators = [

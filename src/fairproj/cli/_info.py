@@ -48,6 +48,7 @@ def _rows(model: Any) -> list[list[Any]]:
         ["label", task.label if task else _UNKNOWN],
         ["sensitive", ", ".join(task.sensitive) if task else _UNKNOWN],
         ["groups", "; ".join(content["groups"])],
+        ["missing groups", task.missing_groups.value if task else _UNKNOWN],
         ["features", f"{content['n_features']}: {', '.join(content['features'] or [])}"],
         ["dropped columns", (", ".join(task.dropped or []) or "none") if task else _UNKNOWN],
         ["constraint", _list(model.constraints)],

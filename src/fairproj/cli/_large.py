@@ -26,6 +26,7 @@ from fairproj.cli._rows import (
     check_some_weight,
     check_weights,
     choose_features,
+    time_advice,
 )
 from fairproj.cli._streams import Keys, check_names, find_keys
 from fairproj.data.parts import Part
@@ -185,7 +186,8 @@ def _kinds(data: DataFiles, features: list[str]) -> dict[str, str]:
         with translate_errors(file.path):
             schema = parquet.read_schema(file.path)
         found = {name: kind_of(schema.field(name).type) for name in features}
-        check_kinds(file.path, found, features, "or leave them out with --drop")
+        advice = f"or leave them out with --drop{time_advice(found, features)}"
+        check_kinds(file.path, found, features, advice)
         kinds = {name: found[name] if kind == "empty" else kind for name, kind in kinds.items()}
         kinds = {**found, **kinds}
     return kinds

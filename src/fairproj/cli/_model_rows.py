@@ -15,7 +15,13 @@ from fairproj.cli._choice import Choice
 from fairproj.cli._console import row_bar
 from fairproj.cli._files import feature_types
 from fairproj.cli._rows import Task, check_kinds, find_label, is_spelling, without_numbers
-from fairproj.cli._streams import Keys, check_names, feature_chunks, find_keys
+from fairproj.cli._streams import (
+    Keys,
+    check_names,
+    feature_chunks,
+    find_keys,
+    with_complete_rows,
+)
 from fairproj.cli._tally import Tally
 from fairproj.data.checks import listing
 from fairproj.data.user_warning import warn_user
@@ -152,7 +158,8 @@ class ModelRows:
         keys = [*self.task.keys, *choice.columns]
         columns = list(dict.fromkeys([*self.features, *keys]))
         typed = self.model.encoding_ is not None
-        types = {**choice.types, **self.types}
+        others = [name for name in choice.types if name not in self.task.keys]
+        types = {**{name: choice.types[name] for name in others}, **self.types}
         if by is not None:  # of a CSV file the text, since dates are found from all rows
             columns = list(dict.fromkeys([*columns, by.column.name]))
             types.setdefault(by.column.name, pa.string())
@@ -161,10 +168,12 @@ class ModelRows:
                 check_kinds(
                     self.data.name, column_kinds(chunk), self.features, "as they were in training"
                 )
+            chunk = with_complete_rows(chunk, choice.complete)
             mask = chooser.mask(chunk)
             n_rows = chunk.num_rows
             if mask is not None:
                 chunk = chunk.filter(pa.array(mask))
+            chunk = with_complete_rows(chunk, self.task.complete)
             matrix = self._matrix(chunk, unknown, typed) if chunk.num_rows else None
             yield n_rows, chunk, matrix
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 import warnings
 from collections.abc import Generator, Iterator, Mapping
@@ -96,8 +97,9 @@ def predict(
 
     A folder or a pattern such as 'new/*.parquet' names all data files in it.
 
-    The output has the columns named by --keep, 'prediction', and 'probability' of the positive
-    label. The input is read in chunks, and a run that is interrupted writes no output.
+    The output has the columns named by --keep, 'prediction', and the probability of the positive
+    label, in a column named by it, such as 'probability_repaid'. The input is read in chunks, and
+    a run that is interrupted writes no output.
     """
     check_order(model, data)
     files = DataFiles.from_paths([data])
@@ -115,13 +117,14 @@ def predict(
     unseen = prediction.unseen
     if as_json:
         content = {"output": str(output), "rows": rows, "seconds": seconds, "missing": missing.name}
+        content["probability"] = probability_column(opened)
         content["threshold"] = _own_threshold(opened) if threshold is None else threshold
         content["unseen"] = None if opened.encoding_ is None else unseen.to_dict()
         print_json(content)
         return
     print_line(f"{counted(rows, 'row')} in {seconds:.1f} s: {output}")
     if note := not_frequencies(opened):
-        print_line(f"{note} This is about the column 'probability'.")
+        print_line(f"{note} This is about the column {probability_column(opened)!r}.")
     if unseen.n_affected:
         print_line(unseen.sentence(missing))
 
@@ -180,7 +183,7 @@ class _Prediction:
     def _own_columns(self) -> list[str]:
         note = [] if self.missing is Missing.error else ["note"]
         reasons = [] if self.reasons is None else self.reasons.columns
-        return ["prediction", "probability", *reasons, *note]
+        return ["prediction", probability_column(self.model), *reasons, *note]
 
     def chunks(self, data: DataFiles) -> Generator[pa.Table, None, None]:
         """The rows of the output; with ``--missing error``, an error after all rows are read."""
@@ -217,7 +220,7 @@ class _Prediction:
         labels = classes[np.where(chosen, positive, 1 - positive)]
         output = {
             "prediction": pa.array(labels, pa.array(classes).type),
-            "probability": pa.array(probability),
+            probability_column(self.model): pa.array(probability),
         }
         if self.reasons is not None:
             output |= self.reasons.explain(chunk.frame, chunk.matrix, chosen)
@@ -240,6 +243,12 @@ class _Prediction:
 def _positive(model: Any) -> int:
     """The position of the positive label."""
     return 1 if model.pos_label is None else int(model.classes_.tolist().index(model.pos_label))
+
+
+def probability_column(model: Any) -> str:
+    """The name of the column with the probability of the positive label, which it names."""
+    label = re.sub(r"[^\w.<>=+-]+", "_", str(model.classes_[_positive(model)]))
+    return f"probability_{label}"
 
 
 def _own_threshold(model: Any) -> float:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from fairproj.data.types import Array
 from fairproj.engines.base import TIE
 
+_DIGITS = 4  # of an effect
 _ENTRIES = 1 << 22  # contributions held at a time: rows times features
 
 
@@ -56,7 +57,8 @@ class Reasons:
             none = np.isnan(effects[:, rank])
             texts = _texts(frame, self.features, np.where(none, -1, features[:, rank]))
             output[f"reason_{rank + 1}"] = pa.array(texts, pa.string())
-            output[f"effect_{rank + 1}"] = pa.array(effects[:, rank], pa.float64(), mask=none)
+            rounded = _round(effects[:, rank])
+            output[f"effect_{rank + 1}"] = pa.array(rounded, pa.float64(), mask=none)
         return output
 
     def _strongest(self, matrix: Any, direction: Array) -> tuple[Any, Array]:
@@ -80,6 +82,13 @@ class Reasons:
         scale = self.model.link_scale_ * (1.0 if self.positive == 1 else -1.0)
         added: Array = scale * self.model.contributions_matrix(matrix)[:, :-1]
         return added
+
+
+def _round(effects: Array) -> Array:
+    """Effects to four digits; NaN stays NaN."""
+    scale = 10.0 ** (_DIGITS - 1 - np.floor(np.log10(np.abs(effects))))
+    rounded: Array = np.round(effects * scale) / scale
+    return rounded
 
 
 def _texts(frame: pd.DataFrame, names: Sequence[str], chosen: Any) -> list[str | None]:

@@ -208,12 +208,18 @@ class TrainingRecord:
     @property
     def notes(self) -> list[str]:
         """What to say beside an audit."""
-        if self.task.weights is None:
-            return []
-        return [
-            f"Training weighed rows by the column {self.task.weights}; this audit counts each row "
-            "once."
-        ]
+        notes = []
+        if self.task.weights is not None:
+            notes.append(
+                f"Training weighed rows by the column {self.task.weights}; this audit counts each "
+                "row once."
+            )
+        if self.task.complete:
+            notes.append(
+                "Training left out rows without a value of "
+                f"{' or '.join(self.task.complete)}, and so does this audit."
+            )
+        return notes
 
     @property
     def tested(self) -> list[float]:

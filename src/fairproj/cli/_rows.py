@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from enum import Enum
 from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,17 +18,27 @@ import typer
 from numpy.typing import NDArray
 
 from fairproj.data.checks import check_groups, counted, listing
+from fairproj.data.periods import MISSING
 from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_cuts
 from fairproj.data.time_split import TimeCut, Times
 from fairproj.data.types import Array, Codes
-from fairproj.data.user_warning import warn_user
-from fairproj.io.table_types import NUMBERS, USABLE, is_text, kind_words
+from fairproj.data.user_warning import UserNote, warn_user
+from fairproj.estimators.base import ENCODING_PARAMETERS
+from fairproj.io.number_texts import Problem
+from fairproj.io.table_types import (
+    DATES,
+    NUMBERS,
+    USABLE,
+    is_text,
+    kind_words,
+    with_date_texts,
+)
 from fairproj.io.tables import DataFile, check_columns
 from fairproj.selection import fair_train_test_split
 
 DATA_GROUP = "Data"
 _MOST_LABELS = 5  # different ones that may be one label too many
-_DATES = ("date", "date and time")
+MOST_CATEGORIES = ENCODING_PARAMETERS["max_bins"]
 MOST_NUMBERS = 12  # different ones in a sensitive column that is not cut into ranges
 
 Label = Annotated[
@@ -66,6 +77,25 @@ UseSensitive = Annotated[
         "--use-sensitive",
         help="Use the sensitive columns as features. A small gap often needs this, and it is often "
         "not allowed: you decide.",
+        rich_help_panel=DATA_GROUP,
+    ),
+]
+
+
+class MissingGroups(Enum):
+    """What to do about rows whose group is not known."""
+
+    error = "error"
+    drop = "drop"
+    own = "own"
+
+
+MissingGroupsOption = Annotated[
+    MissingGroups,
+    typer.Option(
+        "--missing-groups",
+        help="What to do about rows without a value in a --sensitive column. error: stop. drop: "
+        f"leave them out. own: they are a group of their own, {MISSING!r}.",
         rich_help_panel=DATA_GROUP,
     ),
 ]
@@ -122,6 +152,8 @@ class Task:
         Where to cut sensitive columns of numbers, by their names.
     weights, time : str, optional
         The columns with weights for training, and with the times that rows are split by.
+    missing_groups : MissingGroups
+        What to do about rows without a value in a sensitive column.
     """
 
     label: str
@@ -132,6 +164,7 @@ class Task:
     ranges: dict[str, list[float]] = field(default_factory=dict)
     weights: str | None = None
     time: str | None = None
+    missing_groups: MissingGroups = MissingGroups.error
 
     def __post_init__(self) -> None:
         for cuts in self.ranges.values():
@@ -141,6 +174,11 @@ class Task:
     def keys(self) -> list[str]:
         """The label and the sensitive columns."""
         return [self.label, *self.sensitive]
+
+    @property
+    def complete(self) -> list[str]:
+        """The columns whose missing values leave a row out."""
+        return self.sensitive if self.missing_groups is MissingGroups.drop else []
 
     @property
     def others(self) -> list[str]:
@@ -210,8 +248,15 @@ def read_rows(
     if features is not None:
         used = {*features, *task.keys, *task.others}
         unused = [name for name in file.column_names() if name not in used]
-    frame, kinds = file.read_frame(without_numbers(types or {}, task), unused)
-    return make_rows(file, frame, kinds, task, features, sha256)
+    known = without_numbers(types or {}, task)
+    frame, kinds, problems = file.read_any_frame(known, unused)
+    for name in [*task.keys, *task.others, *(features or [])]:
+        if name in problems:
+            raise file.unread(problems[name])
+    rows = make_rows(file, frame, kinds, task, features, sha256)
+    if features is None:
+        check_features(rows, problems)
+    return rows
 
 
 def make_rows(
@@ -227,25 +272,65 @@ def make_rows(
     named = [*(features or task.dropped or []), *task.others]
     check_columns(path, list(frame.columns), [*task.keys, *named])
     check_task(task)
-    missing = {name: int(frame[name].isna().sum()) for name in [*task.keys, *task.others]}
-    check_no_missing(path, missing, len(frame))
+    frame = with_complete_rows(path, frame, kinds, task.complete)
+    check_missing(path, frame, task)
     check_kinds(path, kinds, task.keys, "give another column")
     check_ranged(path, kinds, task)
     if features is None:
         features = choose_features(list(frame.columns), task, path)
-        check_kinds(path, kinds, features, "or leave them out with --drop")
+        kinds = with_date_texts(kinds, frame, features)
     y = frame[task.label].to_numpy()
     return Rows(
         file,
         frame,
         frame[list(features)],
         y,
-        cut_columns(frame[task.sensitive], task.ranges),
+        _read_groups(frame, kinds, task),
         _read_weights(path, frame, kinds, task),
         positive_label(pd.unique(y).tolist(), task),
         {name: kinds[name] for name in features},
         sha256 or file.sha256(),
     )
+
+
+def with_complete_rows(
+    path: object, frame: pd.DataFrame, kinds: Mapping[str, str], names: Sequence[str]
+) -> pd.DataFrame:
+    """The rows in which these columns have values."""
+    missing = frame[list(names)].isna().any(axis=1)
+    if not missing.any():
+        return frame
+    warn_user(left_out_words(path, names, int(missing.sum()), len(frame)), UserNote)
+    frame = frame[~missing].reset_index(drop=True)
+    return frame.astype({name: "int64" for name in names if kinds[name] == "whole number"})
+
+
+def left_out_words(path: object, names: Sequence[str], missing: int, n_rows: int) -> str:
+    """A note on rows that are left out, or an error if all are."""
+    where = f"{missing:,} of {counted(n_rows, 'row')} of {path} without a value of "
+    where += " or ".join(map(repr, names))
+    if missing == n_rows:
+        raise ValueError(f"{where} would be left out, and none is left; fill in the groups")
+    return f"{where} {'is' if missing == 1 else 'are'} left out"
+
+
+def _read_groups(frame: pd.DataFrame, kinds: Mapping[str, str], task: Task) -> pd.DataFrame:
+    groups = cut_columns(frame[task.sensitive], task.ranges)
+    if task.missing_groups is not MissingGroups.own:
+        return groups
+    return groups.assign(**{name: _named(groups[name], kinds[name]) for name in task.sensitive})
+
+
+def _named(values: pd.Series, kind: str) -> pd.Series:
+    """Groups of a column, of which missing values are one."""
+    if not values.isna().any():
+        return values
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.add_categories([MISSING]).fillna(MISSING)
+    known = values.dropna()
+    if kind == "whole number":  # missing values made them floats
+        known = known.astype("int64")
+    return known.astype(object).reindex(values.index, fill_value=MISSING)
 
 
 def _read_weights(
@@ -383,14 +468,32 @@ def _many_values(path: object, name: str, values: pd.Series, positive: Any, coun
     )
 
 
-def check_no_missing(path: object, missing: Mapping[str, int], n_rows: int) -> None:
+def check_missing(path: object, frame: pd.DataFrame, task: Task) -> None:
+    """Refuse missing values of the label, of weights and times, and of groups by default."""
+    groups = (
+        {} if task.missing_groups is MissingGroups.own else _count_missing(frame, task.sensitive)
+    )
+    choice = "add --missing-groups drop or --missing-groups own"
+    check_no_missing(path, groups, len(frame), f"{_FILL}, or {choice}")
+    check_no_missing(path, _count_missing(frame, [task.label, *task.others]), len(frame))
+
+
+def _count_missing(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
+    return {name: int(frame[name].isna().sum()) for name in names}
+
+
+_FILL = "drop those rows, or fill them with a value of their own"
+
+
+def check_no_missing(
+    path: object, missing: Mapping[str, int], n_rows: int, advice: str = _FILL
+) -> None:
     """Refuse columns that have missing values."""
     for name, count in missing.items():
         if count:
             raise ValueError(
                 f"column {name!r} of {path} has {counted(count, 'missing value')} in "
-                f"{counted(n_rows, 'row')}; drop "
-                "those rows, or fill them with a value of their own"
+                f"{counted(n_rows, 'row')}; {advice}"
             )
 
 
@@ -400,23 +503,58 @@ def check_kinds(path: object, kinds: Mapping[str, str], names: Sequence[str], ad
     if refused:
         raise ValueError(
             f"{path} has columns of kinds that cannot be used: {', '.join(refused)}; turn them "
-            f"into numbers or text, {advice}{_time_advice(kinds, names, advice)}"
+            f"into numbers or text, {advice}"
         )
 
 
-def _time_advice(kinds: Mapping[str, str], names: Sequence[str], advice: str) -> str:
-    """Where columns may be left out, a column of dates may say which rows come last."""
-    dates = [name for name in names if kinds[name] in _DATES]
-    if not dates or "--drop" not in advice:
-        return ""
-    return f", or hold out the last rows by time with --time {shlex.quote(dates[0])}"
+def time_advice(kinds: Mapping[str, str], names: Iterable[str]) -> str:
+    """A column of dates that may not be a feature may say which rows come last."""
+    dates = [name for name in names if kinds[name] in DATES]
+    return (
+        f", or hold out the last rows by time with --time {shlex.quote(dates[0])}" if dates else ""
+    )
+
+
+def check_features(rows: Rows, problems: Mapping[str, Problem]) -> None:
+    """Refuse all columns that no tree can use, with the options that leave them out."""
+    holds = {
+        name: problems[name].holds if name in problems else _unusable_words(rows, name)
+        for name in rows.kinds
+    }
+    refused = {name: words for name, words in holds.items() if words}
+    if not refused:
+        return
+    if len(refused) == 1 and (name := next(iter(refused))) in problems:
+        raise rows.file.unread(problems[name])
+    shown = ", ".join(f"{name!r} ({words})" for name, words in refused.items())
+    drop = " ".join(f"--drop {shlex.quote(name)}" for name in refused)
+    features, them = ("a feature", "it") if len(refused) == 1 else ("features", "them")
+    raise ValueError(
+        f"{rows.file.path} has {counted(len(refused), 'column')} that cannot be used as {features}"
+        f": {shown}; turn {them} into numbers or a few categories, or leave {them} out with {drop}"
+        f"{time_advice(rows.kinds, refused)}"
+    )
+
+
+def _unusable_words(rows: Rows, name: str) -> str:
+    """What a column holds that no tree can use; empty if one can."""
+    kind = rows.kinds[name]
+    if kind not in USABLE:
+        return kind_words(kind)
+    return many_categories(rows.X[name]) if kind == "text" else ""
+
+
+def many_categories(values: pd.Series) -> str:
+    """What to say of text with more values than a tree can tell apart; empty if it has not."""
+    n_values = values.nunique()
+    return f"text with {n_values:,} different values" if n_values > MOST_CATEGORIES else ""
 
 
 def unusable_advice(name: str, kind: str) -> str:
     """What to do about a column that cannot be a feature."""
     column = shlex.quote(name)
     rest = f"turn it into numbers, or leave it out with --drop {column}"
-    if kind in _DATES:
+    if kind in DATES:
         return f"name it with --time {column} to hold out the last rows by time, {rest}"
     return rest
 

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
 from fairproj.cli._by import ByColumn, check_number
 from fairproj.cli._console import busy
 from fairproj.cli._rows import (
+    MissingGroups,
     Task,
     check_groups_of_training,
     check_kinds,
@@ -25,9 +27,12 @@ from fairproj.cli._rows import (
     check_ranged,
     check_ranges_named,
     check_task,
+    left_out_words,
     positive_label,
 )
+from fairproj.data.periods import MISSING
 from fairproj.data.ranges import range_names
+from fairproj.data.user_warning import UserNote, warn_user
 from fairproj.io.cell_codes import CellCoder, cut_column
 from fairproj.io.number_texts import NumberTexts, find_traits, read_commas
 from fairproj.io.table_types import NUMBERS, USABLE, ColumnTypes, column_kinds, kind_of
@@ -92,14 +97,17 @@ class Keys:
         table = pd.DataFrame(rows, columns=list(names), dtype=object)
         for name, cuts in self.ranges.items():
             if name in names:
-                table[name] = pd.Categorical(table[name], range_names(cuts), ordered=True)
+                names_of_ranges = [*range_names(cuts), MISSING]
+                table[name] = pd.Categorical(table[name], names_of_ranges, ordered=True)
         return table
 
     def coder(self, task: Task) -> CellCoder:
         """Codes of the label and the groups of a task."""
         table = self.table(task.sensitive)
         labels = self.values(task.label)
-        return CellCoder(task.label, labels, table, self.data.name, self.ranges)
+        own = task.missing_groups is MissingGroups.own
+        missing = MISSING if own else None
+        return CellCoder(task.label, labels, table, self.data.name, self.ranges, missing)
 
     def cell_sizes(self, task: Task, coder: CellCoder) -> NDArray[np.intp]:
         """The number of rows of each cell of a coder."""
@@ -156,10 +164,13 @@ def find_keys(
     known = {name: kind for name, kind in (types or {}).items() if name in columns}
     known |= dict.fromkeys(task.ranges, pa.float64())
     texts = [name for name in columns if name not in known]
-    found = _KeyFinder(columns, texts, task.ranges, by)
+    found = _KeyFinder(columns, texts, task, by)
     with busy("reading labels and groups", data.n_bytes):
         for file in data.files:
             found.read(file, known)
+    if found.left_out:
+        n_rows = found.left_out + sum(found.rows.values())
+        warn_user(left_out_words(data.name, task.complete, found.left_out, n_rows), UserNote)
     if not found.rows:
         raise no_rows(data.name)
     return found.keys(data, known)
@@ -172,10 +183,12 @@ class _KeyFinder:
         self,
         columns: list[str],
         texts: list[str],
-        ranges: dict[str, list[float]],
+        task: Task,
         by: ByColumn | None,
     ) -> None:
-        self.columns, self.ranges, self._by = columns, ranges, by
+        self.columns, self.ranges, self._by = columns, task.ranges, by
+        self.left_out = 0
+        self._task = task
         self.rows: dict[tuple[Any, ...], int] = {}  # keys begin with whether it is text
         self.kinds: dict[str, str] = {}
         self._texts = texts
@@ -183,6 +196,9 @@ class _KeyFinder:
     def read(self, file: DataFile, known: ColumnTypes) -> None:
         is_csv = file.kind == "csv"
         for chunk in file.chunks(self.columns, known, self._texts if is_csv else ()):
+            n_rows = chunk.num_rows
+            chunk = with_complete_rows(chunk, self._task.complete)
+            self.left_out += n_rows - chunk.num_rows
             if self._by is not None:
                 chunk = self._by.replace(chunk)
             self.kinds |= column_kinds(chunk)
@@ -231,10 +247,21 @@ class _KeyFinder:
                 if name in self._texts and not (self._by and name == self._by.name):
                     inferred, lists[at] = _infer(lists[at], lists[0])
                     types[name], self.kinds[name] = inferred, kind_of(inferred)
+        if self._task.missing_groups is MissingGroups.own:
+            for at, name in enumerate(self.columns, start=1):
+                if name in self._task.sensitive:
+                    lists[at] = [MISSING if value is None else value for value in lists[at]]
         rows: dict[tuple[Any, ...], int] = {}
         for row, count in zip(zip(*lists[1:], strict=True), self.rows.values(), strict=True):
             rows[row] = rows.get(row, 0) + count
         return Keys(data, self.columns, types, self.kinds, rows, self.ranges)
+
+
+def with_complete_rows(chunk: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The rows in which these columns have values."""
+    for name in names:
+        chunk = chunk.filter(pc.invert(pc.is_null(chunk.column(name), nan_is_null=True)))
+    return chunk
 
 
 def _to_list(column: Any) -> list[Any]:

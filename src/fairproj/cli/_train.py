@@ -67,6 +67,7 @@ def train(
     positive: _rows.Positive = None,
     drop: _rows.Drop = None,
     use_sensitive: _rows.UseSensitive = False,
+    missing_groups: _rows.MissingGroupsOption = _rows.MissingGroups.error,
     weights: _rows.Weights = None,
     time: _rows.Time = None,
     test_size: _rows.TestSize = 0.25,
@@ -325,8 +326,13 @@ def train(
     check_scoring(scoring, search)
     check_confidence_option(confidence, method, search, large)
     check_weights_and_time(weights, time, rule, test_size)
+    if large and missing_groups is not _rows.MissingGroups.error:
+        raise ValueError(
+            "--missing-groups is for training in memory; leave it out with --out-of-core and "
+            "--scheduler, and drop those rows or fill them with a value of their own"
+        )
     names, ranges = parse_sensitive(sensitive, files.column_names())
-    task = Task(label, names, positive, drop, use_sensitive, ranges, weights, time)
+    task = Task(label, names, positive, drop, use_sensitive, ranges, weights, time, missing_groups)
     parameters = {
         "max_depth": depth,
         "max_leaf_nodes": leaves,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,16 +10,12 @@ import numpy as np
 import pandas as pd
 
 from fairproj.data.checks import in_order, listing, sensitive_table
+from fairproj.data.dates import check_no_other_date, to_iso
 from fairproj.data.types import Codes
 
 MOST_VALUES = 400  # a year of days; each is compared by itself
 MISSING = "missing"
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?")  # a time may follow the date
-_WITH_POINTS = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: \d{1,2}:\d{2}.*)?")  # day first
-_OTHER_DATE = re.compile(
-    r"(?:\d{4}([/.-])\d{1,2}\1\d{1,2}|\d{1,2}([/.-])\d{1,2}\2\d{4}|\d\d([/.])\d\d\3\d\d)(?:[T ].*)?"
-)
 _NAMES: dict[str, Callable[[str], str]] = {
     "day": lambda day: day,
     "month": lambda day: day[:7],
@@ -45,26 +40,8 @@ def period_names(values: Sequence[Any], period: str) -> list[str | None]:
 def _day(value: Any) -> str | None:
     if isinstance(value, datetime.date):
         return value.isoformat()[:10]
-    if not isinstance(value, str):
-        return None
-    try:
-        if points := _WITH_POINTS.fullmatch(value):
-            day, month, year = map(int, points.groups())
-            return datetime.date(year, month, day).isoformat()
-        if not _DATE.fullmatch(value):
-            return None
-        return datetime.date.fromisoformat(value[:10]).isoformat()
-    except ValueError:  # such as month 13
-        return None
-
-
-def check_no_other_date(value: Any, name: str) -> None:
-    """Refuse text such as 03/31/2026, which is a date in a form that is not read."""
-    if isinstance(value, str) and _OTHER_DATE.fullmatch(value):
-        raise ValueError(
-            f"{name} holds {value!r}, a date in a form that is not read; write dates as 2026-03-31 "
-            "or 31.03.2026"
-        )
+    iso = to_iso(value) if isinstance(value, str) else None
+    return None if iso is None else iso[:10]
 
 
 def split_by(by: Any, n_rows: int, period: str | None = None) -> tuple[Codes, list[str]]:

@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fairproj.data.checks import counted
+from fairproj.data.dates import check_no_other_date, to_iso
 from fairproj.data.ranges import number_text
 
-_WANTED = "dates, timestamps, numbers or ISO text such as 2024-03-01"
+_WANTED = "dates, timestamps, numbers or text such as 2024-03-01 or 01.03.2024"
 _UNIT: Literal["us"] = "us"
 
 
@@ -116,14 +117,22 @@ def _points(values: pd.Series, column: str, numbers: bool) -> NDArray[Any]:
             return np.asarray(pd.to_numeric(values), dtype=float)
         if pd.api.types.is_numeric_dtype(values):  # pandas would read them as nanoseconds
             raise ValueError
-        times = pd.to_datetime(values, utc=True, format="ISO8601")
+        times = pd.to_datetime(_iso(values), utc=True, format="ISO8601")
         return times.dt.as_unit(_UNIT).astype(np.int64).to_numpy()
     except (TypeError, ValueError):  # OutOfBoundsDatetime is a ValueError
         raise _no_time(column, values) from None
 
 
+def _iso(values: pd.Series) -> pd.Series:
+    """Dates such as 01.03.2024 as ISO text."""
+    if not _is_text(values):
+        return values
+    return values.map({text: to_iso(text) or text for text in values.unique()})
+
+
 def _no_time(column: str, values: pd.Series) -> ValueError:
     example = next((value for value in values.tolist() if not _is_time(value)), values.iloc[0])
+    check_no_other_date(example, f"column {column!r}")
     return ValueError(
         f"column {column!r} holds {str(example)!r}, which is not a date or time; name a "
         f"column of {_WANTED}"
@@ -134,7 +143,7 @@ def _is_time(value: Any) -> bool:
     if not isinstance(value, str):
         return isinstance(value, datetime.date)
     try:
-        pd.to_datetime(pd.Series([value]), utc=True, format="ISO8601")
+        pd.to_datetime(_iso(pd.Series([value])), utc=True, format="ISO8601")
     except ValueError:
         return False
     return True

@@ -185,9 +185,9 @@ class GapsBy:
         return (
             f"{m} values were looked at, so each is judged at {_percent(self.corrected_confidence)}"
             f" confidence, one-sided (Sidak's correction for {m} independent parts of the rows): "
-            f"the chance of any false alarm is at most {_percent(1 - self.confidence)}. Intervals "
-            "are two-sided, so they may be wider than the corrected bounds, of which each is "
-            "one-sided."
+            f"the chance of any false alarm is at most {_percent(1 - self.confidence)}. The "
+            "corrected bounds are one-sided; the intervals are two-sided and not corrected for "
+            "the number of values, so either may be wider."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from fairproj.inspection.columns import Column, read_columns
 from fairproj.inspection.identifiers import identifiers_of
 from fairproj.inspection.proxies import (
     LEAK_AUC,
+    LOOK_AUC,
     MAX_ROWS,
     PROXY_AUC,
     joint_strength,
@@ -32,7 +33,9 @@ from fairproj.inspection.strength import FEWEST_ROWS
 
 MISSING_DIFFERENCE = 0.1  # between shares of missing values of two groups
 _NOTES = (
+    "possible_proxy",
     "joint_proxy",
+    "rare_label",
     "missing_values",
     "decimal_commas",
     "not_checked",
@@ -51,9 +54,9 @@ class Finding:
     Attributes
     ----------
     kind : str
-        proxy, joint_proxy, identifier, leak, small_group or missing_values; the command
-        ``fairproj check`` also has separators, not_numbers, decimal_commas, unusable, ranges and
-        not_checked.
+        proxy, possible_proxy, joint_proxy, identifier, leak, small_group or missing_values; the
+        command ``fairproj check`` also has missing_groups, separators, not_numbers,
+        decimal_commas, unusable, ranges, rare_label, crossed_groups and not_checked.
     column : str or None
         The column it is about; for a small group, the group.
     measure : float or None
@@ -130,13 +133,19 @@ class Inspection:
             yield Finding("identifier", str(row["column"]), float(row["distinct"]), words)
 
     def _proxies(self) -> Iterator[Finding]:
-        for row in self.proxies[self.proxies["nearly_determines"]].to_dict("records"):
+        for row in self.proxies[self.proxies["auc"] >= LOOK_AUC].to_dict("records"):
             told = f" ({row['group']})" if len(self.group_names) > 2 else ""
+            kind = "proxy" if row["nearly_determines"] else "possible_proxy"
             words = (
                 f"column {row['column']!r} alone nearly determines {self.sensitive}{told} (AUC "
                 f"{row['auc']:.3f}), so predictions may depend on the group through it"
             )
-            yield Finding("proxy", str(row["column"]), float(row["auc"]), words)
+            if kind == "possible_proxy":
+                words = (
+                    f"look at column {row['column']!r}, which alone tells {self.sensitive}{told} "
+                    f"with an AUC of {row['auc']:.3f}, above {LOOK_AUC:g} and below {PROXY_AUC:g}"
+                )
+            yield Finding(kind, str(row["column"]), float(row["auc"]), words)
         if not np.isnan(self.joint_auc):
             words = (
                 f"all features together tell {self.sensitive} with an AUC of {self.joint_auc:.3f}"

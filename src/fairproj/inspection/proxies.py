@@ -15,6 +15,7 @@ from fairproj.inspection.columns import Column, read_columns, sample_rows
 from fairproj.inspection.strength import class_aucs, deal_folds, usable_classes
 
 PROXY_AUC = 0.9  # that of a copy of the group with every tenth row wrong
+LOOK_AUC = 0.8  # with every fifth row wrong
 LEAK_AUC = 0.98
 MAX_ROWS = 100_000
 JOINT_ROWS = 10_000

@@ -31,6 +31,9 @@ class CellCoder:
         What to call the data in messages.
     ranges : mapping of str to sequence of float, optional
         Where sensitive columns of numbers are cut; ``table`` has the names of the ranges.
+    missing : str, optional
+        The name that missing values of sensitive columns have in ``table``; by default there are
+        none.
 
     Attributes
     ----------
@@ -47,11 +50,12 @@ class CellCoder:
         table: pd.DataFrame,
         name: str,
         ranges: Mapping[str, Cuts] | None = None,
+        missing: str | None = None,
     ) -> None:
         self.labels = in_order(labels)
         self._ranges = dict(ranges or {})
         self.groups: Groups = check_groups(table, len(table), beside="y_true")
-        self._label, self._name = label, name
+        self._label, self._name, self._missing = label, name, missing
         self._label_codes = _positions(self.labels)
         self._codes = {
             column: _positions(table[column].unique().tolist()) for column in table.columns
@@ -104,15 +108,21 @@ class CellCoder:
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         try:
-            parts = [
-                np.array([codes[value] for value in part.dictionary.to_pylist()], dtype=np.intp)[
-                    part.indices.to_numpy(zero_copy_only=False)
-                ]
-                for part in column.chunks
-            ]
+            parts = [self._codes_of(part, codes) for part in column.chunks]
         except (KeyError, IndexError):  # a new value, or a missing one
             raise self._changed() from None
         return np.concatenate(parts)
+
+    def _codes_of(self, part: Any, codes: Mapping[Any, int]) -> Codes:
+        """Codes of dictionary-encoded values."""
+        values, indices = part.dictionary.to_pylist(), part.indices
+        if self._missing in codes:
+            values = [
+                self._missing if value != value else value for value in [*values, self._missing]
+            ]
+            indices = indices.fill_null(len(values) - 1)
+        found = np.array([codes[value] for value in values], dtype=np.intp)
+        return np.asarray(found[indices.to_numpy(zero_copy_only=False)])
 
     def _changed(self) -> DataFileError:
         return DataFileError(f"{self._name} was changed while it was read; run the command again")

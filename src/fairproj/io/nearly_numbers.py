@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairproj.io.number_texts import is_number
+from fairproj.data.checks import counted
+from fairproj.io.number_texts import Problem, is_number
 
 _LEAST_SHARE = 0.95  # of the values that are numbers
 _MOST_CATEGORIES = 12  # different numbers of a column such as 0, 1, 2, 3+
@@ -41,8 +42,21 @@ class NearlyNumbers:
         """Whether the values are too many to be categories."""
         return self.n_different > _MOST_A_TREE_TELLS or 2 * self.n_different > self.n_values
 
+    @property
+    def n_others(self) -> int:
+        return self.n_values - self.n_numbers
+
+    @property
+    def problem(self) -> Problem:
+        """Why the column cannot be used, where its values are too many to be categories."""
+        value, row = self.others[0]
+        holds = (
+            f"numbers, but for {counted(self.n_others, 'value')}, such as {value!r} (row {row:,})"
+        )
+        return Problem(holds, self.sentence())
+
     def sentence(self) -> str:
-        n_others = self.n_values - self.n_numbers
+        n_others = self.n_others
         shown = ", ".join(f"{value!r} (row {row:,})" for value, row in self.others)
         start = f"{self.n_numbers:,} of {self.n_values:,} values of {self.name!r} are numbers"
         if n_others == 1:

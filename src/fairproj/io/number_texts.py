@@ -2,6 +2,7 @@
 
 ``20000,5`` is a number with a decimal comma. ``1,234`` may be one, or one thousand two hundred and
 thirty-four; another value of the column, such as ``0,5``, or another column of the file may tell.
+In a file with decimal commas, the same holds of ``1.234`` and ``0.5``.
 Values such as ``1.234,50`` and ``1,234.50`` have separators of thousands, which are not read: the
 user is asked to remove them.
 """
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +31,7 @@ _ALL = {
     "grouped by points": _SIGN + r"\d{1,3}(\.\d{3})*(,\d+)?\s*$|" + _SIGN + r"\d+(,\d+)?\s*$",
     "grouped by spaces": _SIGN + rf"([1-9]\d{{0,2}}({_SPACES}\d{{3}})+|\d+)([.,]\d+)?\s*$",
     "point": _SIGN + r"\d+(\.\d+)?\s*$",
+    "point before three digits": _SIGN + r"([1-9]\d{0,2}\.\d{3}|\d+)\s*$",
     "both": _SIGN + r"\d*[.,]?\d+" + _EXPONENT,
 }
 _THOUSANDS = {"grouped by commas", "grouped by points", "grouped by spaces"}
@@ -46,6 +48,16 @@ class Spelling(Enum):
     ambiguous_points = "points that may separate decimals or thousands"
     thousands = "separators of thousands"
     mixed = "both decimal points and decimal commas"
+
+
+class Problem(NamedTuple):
+    """Why a column cannot be used: what it holds, and a sentence that says what to do."""
+
+    holds: str
+    sentence: str
+
+
+AMBIGUOUS = (Spelling.ambiguous, Spelling.ambiguous_points)  # more values may tell
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,9 @@ class Traits:
         values = values.unique()  # in the order of the rows; how often one occurs tells nothing
         matched = frozenset(name for name in self.matched if _all_match(values, _ALL[name]))
         commas = values.filter(pc.match_substring(values, ","))
-        shown = commas if len(commas) else values.filter(pc.match_substring_regex(values, r"\D"))
+        shown = commas
+        if not len(commas):
+            shown = values.filter(pc.match_substring_regex(values, _GROUPED))
         telling = commas.filter(pc.invert(pc.match_substring_regex(commas, _COULD_BE_THOUSANDS)))
         example = self.example
         if len(telling) and not self.decided:
@@ -96,9 +110,11 @@ class Traits:
         """How the numbers are written; None for a column of other text."""
         if "comma" in self.matched and self.comma:
             return Spelling.decimal_comma if self.decided else Spelling.ambiguous
+        if "point" in self.matched:
+            grouped = self.grouped and "point before three digits" in self.matched
+            return Spelling.ambiguous_points if grouped else None
         if self.grouped and self.matched & _THOUSANDS:
-            only_points = "point" in self.matched
-            return Spelling.ambiguous_points if only_points else Spelling.thousands
+            return Spelling.thousands
         return Spelling.mixed if "both" in self.matched and self.comma else None
 
 
@@ -153,11 +169,13 @@ class NumberTexts:
     def _spelled(self, spelling: Spelling) -> list[str]:
         return [name for name, (found, _) in self.found.items() if found is spelling]
 
-    def problems(self) -> dict[str, str]:
-        """A sentence about each column that is not read as numbers."""
+    def problems(self) -> dict[str, Problem]:
+        """What is wrong with each column that is not read as numbers."""
         return {
-            name: f"column {name!r} has numbers with {spelling.value}, such as {example!r}; "
-            f"{_ADVICE[spelling]}"
+            name: Problem(
+                reason := f"numbers with {spelling.value}, such as {example!r}",
+                f"column {name!r} has {reason}; {_ADVICE[spelling]}",
+            )
             for name, (spelling, example) in self.found.items()
             if spelling is not Spelling.decimal_comma
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,13 @@ import pyarrow as pa
 import pyarrow.compute
 from pyarrow import csv as arrow_csv
 
+from fairproj.data.dates import are_dates
+
 NUMBERS = ("whole number", "number")
 _SPELLED_AS_TEXT = (*NUMBERS, "boolean", "empty")
 USABLE = (*_SPELLED_AS_TEXT, "text")  # kinds of columns that trees can use
+DATE_TEXT = "date as text"
+DATES = ("date", "date and time", DATE_TEXT)
 _NULL_SPELLINGS = arrow_csv.ConvertOptions().null_values
 _KINDS = (
     ("text", pa.types.is_dictionary),
@@ -39,6 +43,7 @@ _KIND_WORDS = {
     "empty": "no values",
     "date": "dates",
     "date and time": "dates with times",
+    DATE_TEXT: "dates as text",
     "time": "times of day",
     "time span": "time spans",
 }
@@ -68,6 +73,14 @@ def kind_words(kind: str) -> str:
 def column_kinds(table: pa.Table) -> dict[str, str]:
     """Find the kind of each column of a table."""
     return {field.name: kind_of(field.type) for field in table.schema}
+
+
+def with_date_texts(
+    kinds: Mapping[str, str], frame: pd.DataFrame, names: Iterable[str]
+) -> dict[str, str]:
+    """The kinds of columns, with those of some columns that are text and hold dates."""
+    texts = [name for name in names if kinds[name] == "text" and are_dates(frame[name])]
+    return {**kinds, **dict.fromkeys(texts, DATE_TEXT)}
 
 
 def is_text(column_type: pa.DataType | KnownText | None) -> bool:

@@ -40,7 +40,14 @@ from fairproj.io.csv_faults import (
     whole_lines,
 )
 from fairproj.io.nearly_numbers import find_nearly_numbers
-from fairproj.io.number_texts import NumberTexts, Spelling, Traits, find_traits, read_commas
+from fairproj.io.number_texts import (
+    AMBIGUOUS,
+    NumberTexts,
+    Problem,
+    Traits,
+    find_traits,
+    read_commas,
+)
 from fairproj.io.table_types import (
     NUMBERS,
     ColumnTypes,
@@ -177,10 +184,10 @@ class DataFile:
             return []
         traits = self._head_traits(names)
         spelled = NumberTexts.of_traits(traits)
-        if any(one is Spelling.ambiguous for one, _ in spelled.found.values()):
+        if any(one in AMBIGUOUS for one, _ in spelled.found.values()):
             spelled = NumberTexts.of_traits(self._all_traits(traits))
         for problem in spelled.problems().values():
-            raise DataFileError(f"{self.path}: {problem}")
+            raise DataFileError(f"{self.path}: {problem.sentence}")
         self._say(spelled)
         return spelled.commas
 
@@ -220,20 +227,28 @@ class DataFile:
 
         Numbers with separators of thousands are refused, but for ``unused`` columns.
         """
-        frame, kinds, spelled = self.read_spelled_frame(types)
-        for name, problem in spelled.problems().items():
-            if name not in unused:
-                raise DataFileError(f"{self.path}: {problem}, or leave it out with --drop")
-        for name, nearly in spelled.nearly.items():
-            if name in unused:
-                continue
-            if nearly.is_unusable:
-                raise DataFileError(
-                    f"{self.path}: {nearly.sentence()}, or leave the column out with --drop"
-                )
-            warn_user(f"{self.path}: {nearly.sentence()}")
-        self._say(spelled)
+        frame, kinds, problems = self.read_any_frame(types, unused)
+        for problem in problems.values():
+            raise self.unread(problem)
         return frame, kinds
+
+    def read_any_frame(
+        self, types: ColumnTypes | None = None, unused: Sequence[str] = ()
+    ) -> tuple[pd.DataFrame, dict[str, str], dict[str, Problem]]:
+        """The same, and the columns whose numbers cannot be read, which are not refused."""
+        frame, kinds, spelled = self.read_spelled_frame(types)
+        problems = spelled.problems()
+        for name, nearly in spelled.nearly.items():
+            if nearly.is_unusable:
+                problems[name] = nearly.problem
+            elif name not in unused:
+                warn_user(f"{self.path}: {nearly.sentence()}")
+        self._say(spelled)
+        return frame, kinds, {name: one for name, one in problems.items() if name not in unused}
+
+    def unread(self, problem: Problem) -> DataFileError:
+        """What to say of a column whose numbers cannot be read."""
+        return DataFileError(f"{self.path}: {problem.sentence}, or leave it out with --drop")
 
     def read_spelled_frame(
         self, types: ColumnTypes | None = None

@@ -44,7 +44,8 @@ def alternatives_content(found: Alternatives, source: Source, positive: str) -> 
     ----------
     found : Alternatives
     source : Source
-        Where the rows come from; its ``more`` are further rows for the table of what was asked.
+        Where the rows come from; ``which`` says which are the test rows, if they are not random,
+        and ``more`` are further rows for the table of what was asked.
     positive : str
         The positive label, as text.
     """
@@ -70,6 +71,7 @@ def alternatives_content(found: Alternatives, source: Source, positive: str) -> 
         "n_resamples": found.n_resamples,
         "seed": found.random_state,
         "rows": {name: len(rows) for name, rows in found.rows.items()},
+        "test_rows": source.which,
         "selected": _SELECTED,
         "candidates": [_candidate(number, row) for number, row in found.ranked.iterrows()],
         "test": _test(found),
@@ -174,14 +176,29 @@ def _asked(content: Content, source: Source) -> list[list[str]]:
     ]
 
 
+def _how_split(content: Content) -> str:
+    rows = content["rows"]
+    split = f"rows were split at random (seed {content['seed']}) into"
+    share = "with the same share of each group and label in"
+    parts = f"{rows['training']:,} training rows"
+    if content["test_rows"]:
+        return (
+            f"The {rows['test']:,} test rows are {content['test_rows']}. The other "
+            f"{rows['training'] + rows['selection']:,} {split} {parts} and "
+            f"{rows['selection']:,} selection rows, {share} both."
+        )
+    return (
+        f"The {sum(rows.values()):,} {split} {parts}, "
+        f"{rows['selection']:,} selection rows and {rows['test']:,} test rows, {share} all parts."
+    )
+
+
 def protocol(content: Content) -> list[str]:
     """How the search was done, in plain words."""
-    rows, score = content["rows"], content["score_name"]
+    score = content["score_name"]
     n_candidates = len(content["candidates"]) - 1
     return [
-        f"The {sum(rows.values()):,} rows were split at random (seed {content['seed']}) into "
-        f"{rows['training']:,} training rows, {rows['selection']:,} selection rows and "
-        f"{rows['test']:,} test rows, with the same share of each group and label in all parts.",
+        _how_split(content),
         f"The plain model, which has no fairness constraint, and {n_candidates} candidates were "
         "trained on the training rows alone. Each candidate is a model of boosted trees with a "
         "limit on a gap between the groups; the table of everything that was tried lists them.",

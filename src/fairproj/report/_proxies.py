@@ -9,6 +9,7 @@ from fairproj.report._content import Content
 
 _NAMES = {
     "proxy": "Proxy",
+    "possible_proxy": "Possible proxy",
     "joint_proxy": "All features together",
     "leak": "Leak of the label",
     "identifier": "Identifier",

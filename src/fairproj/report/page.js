@@ -99,6 +99,14 @@
       svg.append(line);
       return line;
     });
+    // Where the threshold in use is chosen, its dotted line shows it.
+    const kept = charts.every((svg) => svg.querySelector(".kept"));
+    const keys = charts.map((svg) => {
+      const item = element("li", "threshold chosen");
+      item.insertAdjacentHTML("afterbegin", '<svg class="key" aria-hidden="true" width="28" height="12"><line class="chosen" x1="0" x2="28" y1="6" y2="6"/></svg>');
+      svg.closest("figure").querySelector(".legend").append(item);
+      return item;
+    });
 
     function rates(at) {
       const counts = data.groups.map(({ size, predicted }) => [...size, predicted[0][at], predicted[1][at]]);
@@ -118,6 +126,7 @@
       for (const [name, text] of Object.entries(told)) byId(`at-${name}`).textContent = text;
       const cells = [...byId("at-rates").rows].map((row) => [...row.cells].slice(1));
       rates(at).forEach((values, i) => values.forEach((value, j) => { cells[i][j].textContent = number(value); }));
+      for (const one of [...lines, ...keys]) one.style.display = kept && at === first ? "none" : "";
       for (const line of lines) for (const end of ["x1", "x2"]) line.setAttribute(end, `${100 * place}%`);
       slider.setAttribute("aria-valuetext", `${cut(place)}: gap ${told.gap}, accuracy ${told.accuracy}, selection rate ${told.selection_rate}`);
     }

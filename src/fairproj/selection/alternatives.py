@@ -65,6 +65,7 @@ def find_alternatives(
     param_grid: Any = None,
     selection_size: float = 0.25,
     test_size: float = 0.25,
+    test_rows: Any = None,
     pos_label: Any = None,
     confidence: float = 0.95,
     n_resamples: int = 1000,
@@ -106,6 +107,9 @@ def find_alternatives(
         `FairBoostClassifier`. By default `default_grid`.
     selection_size, test_size : float, default=0.25
         Shares of all rows.
+    test_rows : array of bool of shape (n_rows,), optional
+        The test rows, such as the last ones by time; by default random ones, the same share of each
+        group and label. ``test_size`` is then ignored.
     pos_label : label, optional
         The positive label; by default the estimator's (also of one inside a pipeline or a search),
         or the larger in sort order. The adverse impact ratio supposes that it is the outcome that
@@ -152,7 +156,7 @@ def find_alternatives(
     check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     pos_label = _pos_label(estimator) if pos_label is None else pos_label
     template, plain = _models(estimator, pos_label, random_state)
-    rows = split_in_three(y, sensitive_features, selection_size, test_size, random_state)
+    rows = split_in_three(y, sensitive_features, selection_size, test_size, random_state, test_rows)
     parts = {
         name: tuple(take_rows(column, positions) for column in (X, y, _table(sensitive_features)))
         for name, positions in rows.items()
@@ -187,12 +191,27 @@ def _table(sensitive_features: Any) -> Any:
 
 
 def split_in_three(
-    y: Any, sensitive_features: Any, selection_size: float, test_size: float, random_state: int
+    y: Any,
+    sensitive_features: Any,
+    selection_size: float,
+    test_size: float,
+    random_state: int,
+    test_rows: Any = None,
 ) -> dict[str, Codes]:
     """Positions of training, selection and test rows, the same share of each group and label.
 
-    The test rows are those of `fair_train_test_split` with the same seed.
+    The test rows are those of `fair_train_test_split` with the same seed, unless ``test_rows`` says
+    which they are.
     """
+    cells = make_cells(y, sensitive_features)
+    if test_rows is not None:
+        test_rows = np.asarray(test_rows)
+        if test_rows.dtype != bool or test_rows.shape != cells.index.shape:
+            raise ValueError(
+                f"test_rows must hold a boolean for each of the {len(cells.index):,} rows, got "
+                f"values of type {test_rows.dtype} and shape {test_rows.shape}"
+            )
+        test_size = float(test_rows.mean())
     for name, size in (("selection_size", selection_size), ("test_size", test_size)):
         if not 0 < size < 1:
             raise ValueError(f"{name}={size!r} must lie between 0 and 1")
@@ -201,12 +220,14 @@ def split_in_three(
             f"selection_size={selection_size:g} and test_size={test_size:g} leave no rows to train "
             "on; their sum must be below 1"
         )
-    cells = make_cells(y, sensitive_features)
     if len(cells.group_values) < 2:
         raise ValueError(
             f"sensitive_features holds one group only ({cells.group_names[0]}); a gap needs two"
         )
-    rest, test = (np.sort(part) for part in split_rows(cells, test_size, random_state))
+    if test_rows is None:
+        rest, test = (np.sort(part) for part in split_rows(cells, test_size, random_state))
+    else:
+        rest, test = np.flatnonzero(~test_rows), np.flatnonzero(test_rows)
     inner = replace(cells, index=cells.index[rest])
     training, selection = split_rows(inner, selection_size / (1 - test_size), random_state)
     return {

@@ -23,11 +23,13 @@ MOST_LEVELS = 4096  # LightGBM explains predictions by recursion, and a stack ha
 _MOST_LEAVES = 1 << 17  # LightGBM's own limit
 _MOST_WORDS = 1 << 24  # sets of categories are bits in words
 _NUMBERS = re.compile(r"[0-9eE+. -]*")
+_THRESHOLDS = re.compile(r"(?:[0-9eE+. -]|\binf\b)*")
 _INTEGERS = re.compile(r"[0-9 -]*")
 _NAME = re.compile(r"[\w.-]+")
 _INFO = re.compile(r"none|\[[0-9a-z.+-]+:[0-9a-z.+-]+\]|-?[0-9]+(:-?[0-9]+)*")
 _MOST_ROWS = 1 << 31  # counts are 32-bit integers there
 _CATEGORICAL, _MISSING_BITS = 1, 12
+_MISSING_GOES_RIGHT = 8  # the decision_type of a split of numbers in which NaN goes right
 _OF_SPLITS = {
     "split_feature": True,
     "split_gain": False,
@@ -162,6 +164,8 @@ class _Block:
         value = self.value(name)
         if length == 1 and name == "leaf_weight" and not value:
             return np.zeros(0)  # LightGBM writes no weight for a tree of one leaf
+        if name == "threshold":
+            return _parsed(value, length, name, _THRESHOLDS, float)
         return (_integers if whole else _floats)(value, length, name)
 
 
@@ -187,6 +191,10 @@ def _splits(values: dict[str, Any], number: int, n_features: int, n_cat: int) ->
     kind = kind.astype(np.int64)
     if ((kind < 0) | (kind > 15) | (kind & _MISSING_BITS == _MISSING_BITS)).any():
         raise NotAModelError(f"tree {number} has an unknown decision_type")
+    # LightGBM separates missing values from all numbers by a threshold of infinity.
+    is_missing = (kind == _MISSING_GOES_RIGHT) & (threshold == np.inf)
+    if not (np.isfinite(threshold) | is_missing).all():
+        raise NotAModelError(f"tree {number} has a threshold that is not finite")
     by_category = threshold[kind & _CATEGORICAL == _CATEGORICAL]
     if sorted(by_category.tolist()) != list(range(n_cat)):
         raise NotAModelError(
