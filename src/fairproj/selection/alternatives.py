@@ -21,7 +21,7 @@ from fairproj.data.checks import check_aligned, check_lengths, listing
 from fairproj.data.columns import take_rows
 from fairproj.data.sample import Sample, make_sample, match_groups
 from fairproj.data.types import Array, Codes
-from fairproj.estimators.fairboost import BASELINE_PARAMETERS, FairBoostClassifier
+from fairproj.estimators.fairboost import FairBoostClassifier
 from fairproj.estimators.price import measure_on_rows
 from fairproj.inference.figures import TOTALS, ModelFigures
 from fairproj.inference.gap_change import find_widest_pair
@@ -85,10 +85,10 @@ def find_alternatives(
     Parameters
     ----------
     estimator : classifier or None
-        The plain model. A `FairBoostClassifier` is fitted without its constraint, and candidates
-        have its other parameters; None means one with default parameters. It holds out as many of
-        the training rows as the first candidate does to watch its gap, so that the trees of both
-        see as many rows. Any other classifier with ``predict_proba`` is fitted as it is, on all
+        The plain model. A `FairBoostClassifier` is fitted with the constraint of the first
+        candidate and ``max_gap=1``, which bounds nothing: its trees are those without a constraint,
+        and it holds out rows and chooses its round as the candidates do. Candidates have its other
+        parameters; None means one with default parameters. Any other classifier with ``predict_proba`` is fitted as it is, on all
         training rows, and candidates are `FairBoostClassifier` with default parameters.
     X, y : as for ``FairBoostClassifier.fit``
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
@@ -266,13 +266,16 @@ def _first_candidate(
 
 
 def _fit_plain(rows: SeparateRows, plain: Any, like: FairBoostClassifier) -> FoldFit:
-    """The plain model; one of this library holds out as many rows as the candidate it is like.
+    """The plain model; one of this library is the candidate it is like, with a limit of 1.
 
-    Without a constraint there is nothing to watch, so "auto" would hold out none.
+    That limit bounds nothing, so no cost moves, and rows are held out and the round is chosen by
+    the rules of the candidates. Without a constraint all rounds would be kept.
     """
     if not isinstance(plain, FairBoostClassifier):
         return rows.fit()
-    return rows.fit(**BASELINE_PARAMETERS, validation_fraction=_held_out(like, rows))
+    return rows.fit(
+        constraints=like.constraints, max_gap=1.0, validation_fraction=_held_out(like, rows)
+    )
 
 
 def _held_out(model: Any, rows: SeparateRows) -> float | None:
