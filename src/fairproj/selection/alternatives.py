@@ -21,7 +21,7 @@ from fairproj.data.checks import check_aligned, check_lengths, listing
 from fairproj.data.columns import take_rows
 from fairproj.data.sample import Sample, make_sample, match_groups
 from fairproj.data.types import Array, Codes
-from fairproj.estimators.fairboost import FairBoostClassifier
+from fairproj.estimators.fairboost import BASELINE_PARAMETERS, FairBoostClassifier
 from fairproj.estimators.price import measure_on_rows
 from fairproj.inference.figures import TOTALS, ModelFigures
 from fairproj.inference.gap_change import find_widest_pair
@@ -85,11 +85,11 @@ def find_alternatives(
     Parameters
     ----------
     estimator : classifier or None
-        The plain model. A `FairBoostClassifier` is fitted with the constraint of the first
-        candidate and ``max_gap=1``, which bounds nothing: its trees are those without a constraint,
-        and it holds out rows and chooses its round as the candidates do. Candidates have its other
-        parameters; None means one with default parameters. Any other classifier with ``predict_proba`` is fitted as it is, on all
-        training rows, and candidates are `FairBoostClassifier` with default parameters.
+        The plain model. A `FairBoostClassifier` is fitted without its constraint; it holds out rows
+        and chooses its round as the first candidate does, like a ``baseline_``. Candidates have its
+        other parameters; None means one with default parameters. Any other classifier with
+        ``predict_proba`` is fitted as it is, on all training rows, and candidates are
+        `FairBoostClassifier` with default parameters.
     X, y : as for ``FairBoostClassifier.fit``
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
         The groups; several columns are crossed.
@@ -266,16 +266,19 @@ def _first_candidate(
 
 
 def _fit_plain(rows: SeparateRows, plain: Any, like: FairBoostClassifier) -> FoldFit:
-    """The plain model; one of this library is the candidate it is like, with a limit of 1.
+    """The plain model; one of this library is the ``baseline_`` of the candidate it is like.
 
-    That limit bounds nothing, so no cost moves, and rows are held out and the round is chosen by
-    the rules of the candidates. Without a constraint all rounds would be kept.
+    So it holds out the same rows and chooses its round by the same rule. Fitted by itself without
+    a constraint, it would keep all rounds.
     """
     if not isinstance(plain, FairBoostClassifier):
         return rows.fit()
-    return rows.fit(
-        constraints=like.constraints, max_gap=1.0, validation_fraction=_held_out(like, rows)
-    )
+    held_out = _held_out(like, rows)
+    if like.constraints is None:
+        return rows.fit(**BASELINE_PARAMETERS, validation_fraction=held_out)
+    beside = {"constraints": like.constraints, "max_gap": 1.0, "baseline": True}
+    fit = rows.fit(**beside, validation_fraction=held_out)
+    return type(fit)(fit.model.baseline_, rows)
 
 
 def _held_out(model: Any, rows: SeparateRows) -> float | None:
