@@ -221,8 +221,8 @@ def _learnt_from(rows: list[Content]) -> str:
             return "Every model learnt from all training rows."
         return (
             f"Every model, the plain one too, set {100 * plain:g} % of the training rows aside, on "
-            "which candidates watched their gaps and all chose their number of rounds, and learnt "
-            "from the others: models with the same seed from the same rows."
+            "which candidates watched their gaps, and learnt from the others: models with the same "
+            "seed from the same rows."
         )
     aside = " or ".join(f"{100 * share:g} %" for share in shares)
     own = f"from all but {100 * plain:g} % of the" if plain else "from all"
