@@ -790,7 +790,7 @@ def test_an_interrupt_says_what_was_done(monkeypatch):
 )
 def test_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
-        search(*frame(300), **options)
+        search(*frame(400), **options)
 
 
 def test_rows_that_do_not_match_are_refused():
