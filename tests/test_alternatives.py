@@ -1,5 +1,6 @@
 """The search for less discriminatory alternatives."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_candidates_are_fitted_on_training_rows_alone(monkeypatch):
     monkeypatch.setattr(FairBoostClassifier, "_fit_prepared", spy)
     found = search(X, y, groups)
     assert found.chosen is not None
-    assert fits == [None, *["demographic_parity"] * 4]  # three candidates; the chosen one again
+    assert fits == ["demographic_parity"] * 5  # plain, three candidates, the chosen one again
     assert seen == set(found.rows["training"].tolist())
 
 
@@ -244,6 +245,22 @@ def test_the_plain_model_learns_from_as_many_rows_as_candidates(estimator):
     assert found.table["held_out"].tolist() == [0.25, 0.25]
     for name in ("roc_auc", "gap", "ks"):
         assert found.table[name].iloc[1] == pytest.approx(found.table[name].iloc[0], abs=1e-9)
+
+
+def test_a_limit_that_bounds_nothing_is_no_alternative():
+    """Of the many rounds an early one is best; both models must be free to keep it."""
+    X, y, groups = frame()
+    estimator = FairBoostClassifier(n_estimators=100, random_state=0)
+    grid = {"constraints": ["demographic_parity"], "max_gap": [0.9]}
+    found = search(X, y, groups, estimator, param_grid=grid, tolerance=0.9)
+    assert found.outcome is SearchOutcome.NONE
+    assert found.table["gap"].iloc[1] == pytest.approx(found.table["gap"].iloc[0], abs=1e-9)
+    assert found.plain.booster_.num_trees() == found.plain.history_.n_kept < 50
+    rows = found.rows["training"]
+    trees = FairBoostClassifier(None, n_estimators=100, validation_fraction=0.25, random_state=0)
+    trees.fit(X.iloc[rows], y[rows], sensitive_features=groups[rows])
+    *_, last = itertools.islice(trees.staged_decision_function(X), found.plain.history_.n_kept)
+    assert np.abs(found.plain.decision_function(X) - last).max() < 1e-9, "trees of no constraint"
 
 
 def test_too_few_rows_to_hold_any_out():
@@ -785,7 +802,7 @@ def test_an_interrupt_says_what_was_done(monkeypatch):
 )
 def test_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
-        search(*frame(300), **options)
+        search(*frame(400), **options)
 
 
 def test_rows_that_do_not_match_are_refused():

@@ -251,9 +251,9 @@ def test_history_as_table_and_json():
     assert "7 rounds" in repr(history)
 
 
-def test_a_gap_at_its_limit_is_within_it():
-    """0.8 - 0.75 is 0.05000000000000004: model, certificate and its words must agree."""
-    certificate = GapCertificate(
+def limit_certificate(**state):
+    """A certificate of a gap at its limit."""
+    return GapCertificate(
         **{
             **dict.fromkeys((f.name for f in fields(GapCertificate)), 1),
             "event": "true positive rate",
@@ -262,8 +262,14 @@ def test_a_gap_at_its_limit_is_within_it():
             "met": True,
             "stop": "",
             "watched_on": "training rows",
+            **state,
         }
     )
+
+
+def test_a_gap_at_its_limit_is_within_it():
+    """0.8 - 0.75 is 0.05000000000000004: model, certificate and its words must agree."""
+    certificate = limit_certificate()
     assert certificate.gap > certificate.max_gap
     assert certificate.within
     assert "within max_gap 0.05" in str(certificate)
@@ -272,6 +278,27 @@ def test_a_gap_at_its_limit_is_within_it():
     assert "above max_gap 0.05" in str(above)
     assert "a gap of 0.050 on the training rows, 0.000 too much" in above.shortfall
     assert certificate.shortfall == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({}, "of those with a gap within the limit, the loss was least"),
+        ({"bias": 0.5}, "a bias brings the gap within the limit at the least loss"),
+        (
+            {"met": False, "within": False, "gap": 0.2},
+            "after which the gap came nearest to the limit",
+        ),
+        ({"met": False, "useful": False}, "after which the loss on the training rows was least"),
+        ({"event": None}, "after which the loss on the training rows was least"),
+    ],
+)
+def test_words_say_why_rounds_were_left_out(state, why):
+    kept = {"n_rounds": 10, "n_rounds_run": 100, "bias": 0}
+    (first, *_) = certificate_words(limit_certificate(**kept | state))
+    assert first.startswith("Training kept the first 10 of 100 rounds")
+    assert why in first
+    assert why not in certificate_words(limit_certificate(**state))[0], "all rounds were kept"
 
 
 def test_a_gap_that_is_too_near_to_its_limit():

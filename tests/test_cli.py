@@ -73,6 +73,20 @@ def test_train_prints_what_it_read_and_what_came_out(folder):
     for words in ("1,000 rows", "good is positive (70.0%)", "whole number", "Rates by group"):
         assert words in printed
     assert "sex" in list(load(path).feature_names_in_)
+
+
+def test_train_ends_with_the_verdict_the_cost_and_the_next_step(folder):
+    path = folder / "ordered.fairproj"
+    printed = run("train", folder / "german.csv", *TRAIN, "-o", path).stdout
+    parts = ("Features, as read", "Training kept", "Rates by group", "The target, at most")
+    parts += ("What fairness cost", f"fairproj info {path}", "Next: fairproj report")
+    assert sorted(parts, key=" ".join(printed.split()).index) == list(parts)
+    assert printed.splitlines()[-1].startswith("Next: ") or len(str(path)) > 50
+    terms = ("training loss", "signed costs", "proved")
+    assert not [term for term in terms if term in printed]
+    shown = " ".join(run("info", path).stdout.split())
+    for sentence in certificate_words(load(path).certificate_, (), load(path)):
+        assert " ".join(sentence.split()) in shown
     printed = json.loads(
         run("train", folder / "german.parquet", *TRAIN, "-o", path, "--force", "--json").stdout
     )
@@ -1002,7 +1016,16 @@ def test_a_model_that_is_not_useful_has_an_exit_code_of_its_own(folder, rare):
     sentence = "The model is not useful, whatever its gap"
     assert sentence in " ".join(run("audit", path, folder / "rare.csv").stdout.split())
     run("audit", path, folder / "rare.csv", "--max-gap", 0.9, code=5)  # within it, and useless
-    assert sentence in " ".join(run("info", path).stdout.split())
+    shown = " ".join(run("info", path).stdout.split())
+    assert sentence in shown
+    assert "these numbers do not tell what a constraint costs" in shown
+    assert "cost no accuracy" not in result.stdout + shown
+    assert "What fairness cost" not in result.stdout
+    assert "Next:" not in result.stdout
+    page = folder / "useless.md"
+    run("report", path, folder / "rare.csv", "-o", page)
+    assert "these numbers do not tell what a constraint costs" in page.read_text("utf-8")
+    assert "For new people, the constraint" not in page.read_text("utf-8")
     useful = ("--class-weight", "balanced", "--force")
     result = run(*rare, "--rounds", 10, *useful, "-o", path)
     assert "useful" not in result.stderr

@@ -66,16 +66,22 @@ def test_the_model(start):
 
 def test_a_pipeline_with_a_column_transformer(page):
     names = page("Pipeline and ColumnTransformer")
-    pipeline, X, X_test = names["pipeline"], names["X_train"], names["X_test"]
-    encode, last = pipeline[0], pipeline[-1]
-    assert set(last.feature_names_in_) == set(X.columns) - {"sex"}
-    by_hand = clone(last).fit(encode.transform(X), names["y_train"])
-    np.testing.assert_array_equal(
-        by_hand.decision_function(encode.transform(X_test)), pipeline.decision_function(X_test)
-    )
-    assert names["in_a_pipeline"] == pytest.approx(figures(names, pipeline.predict(X_test)))
+    X_test, sex = names["X_test"], names["X_train"]["sex"]
+    X, hidden = names["X_train"].drop(columns="sex"), X_test.drop(columns="sex")
+    encode, last = names["pipeline"][0], names["pipeline"][-1]
+    by_hand = clone(last).fit(encode.transform(X), names["y_train"], sensitive_features=sex)
+    predicted = names["pipeline"].predict(hidden)
+    np.testing.assert_array_equal(by_hand.predict(encode.transform(hidden)), predicted)
+    assert names["in_a_pipeline"] == pytest.approx(figures(names, predicted))
     assert names["in_a_pipeline"][0] > 0.82
     assert last.certificate_.gap <= 0.05 + 1e-9
+
+    passed = names["with_column"]
+    assert set(passed[-1].feature_names_in_) == set(X.columns)
+    np.testing.assert_array_equal(passed.predict(X_test), predicted)
+    assert names["passed_through"] == names["in_a_pipeline"]
+    with pytest.raises(ValueError, match="columns are missing"):
+        passed.predict(hidden)
 
 
 def test_a_grid_search_with_routing(page):

@@ -468,6 +468,22 @@ def test_every_cell_of_two_rows_is_watched():
 # The price
 
 
+def test_the_baseline_chooses_its_round_as_under_a_limit_that_bounds_nothing():
+    """Here the round of least loss says the same to nearly everyone, and a later one is useful."""
+    rows, labels, groups = rare_positives(800, seed=11, share=0.2)
+    model = FairBoostClassifier(
+        "demographic_parity", 1.0, n_estimators=30, max_leaf_nodes=8, learning_rate=0.3,
+        baseline=True, random_state=0,
+    )  # fmt: skip
+    model.fit(rows, labels, sensitive_features=groups)
+    observed = [each.observed for each in model.history_]
+    least = int(np.argmin([each.loss for each in observed]))
+    assert not observed[least].useful
+    assert model.certificate_.useful
+    plain, bounded = (each.decision_function(rows) for each in (model.baseline_, model))
+    np.testing.assert_allclose(plain, bounded, atol=1e-9)
+
+
 def test_the_baseline_is_the_model_without_a_constraint():
     """Both are trained on the same rows."""
     model = boost("demographic_parity", validation_fraction=0.3, baseline=True, n_estimators=10)

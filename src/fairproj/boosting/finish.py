@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairproj.boosting.certificate import Certificate, GapCertificate, certify, certify_gap
 from fairproj.boosting.record import History, Round, StopReason
@@ -60,7 +61,8 @@ def finish_projection(run: Run, constraint_names: list[str], train_error: float)
 def finish_signed_costs(run: Run, objective: SignedCosts, *, choose_best: bool) -> Outcome:
     """Keep the best rounds of a run of `FairBoostClassifier`, with a bias if needed.
 
-    ``choose_best`` asks for the round of least loss where nothing is compared; else all are kept.
+    Where nothing is compared, all rounds are kept; with ``choose_best`` those that would be kept
+    under a limit that every round is within.
     """
     required = objective.monitor.requirements
     observed: list[Any] = [record.observed for record in run.rounds]
@@ -68,7 +70,7 @@ def finish_signed_costs(run: Run, objective: SignedCosts, *, choose_best: bool) 
     if required.comparable:
         choice = choose_round(observed, required.limits)
     elif choose_best:
-        choice = Choice(_first_best(-np.array([one.loss for one in observed])) + 1)
+        choice = _least_loss(observed)
     history = replace(
         run.history(),
         events=tuple(required.events),
@@ -111,21 +113,29 @@ def choose_round(observed: list[Any], limits: Array) -> Choice:
     there is none either, the useful round of the later half that comes nearest, or of all if the
     later half has none. If no round is useful, the one of least loss.
     """
-    losses = np.array([one.loss for one in observed])
     useful = np.array([one.useful for one in observed])
     within = useful & np.array([one.within for one in observed])
     if within.any():
-        return Choice(_first_best(np.where(within, -losses, -np.inf)) + 1)
+        return _least_loss(observed, within)
     biased = np.array([np.inf if one.bias is None else one.bias.loss for one in observed])
     if np.isfinite(biased).any():
         best = _first_best(-biased)
         return Choice(best + 1, observed[best].bias.value)
     if not useful.any():
-        return Choice(_first_best(-losses) + 1)
+        return _least_loss(observed)
     excess = np.array([(np.array(one.gaps) - limits).max() for one in observed])
     later = useful & (np.arange(len(excess)) >= len(excess) // 2)
     candidates = later if later.any() else useful
     return Choice(_first_best(np.where(candidates, -excess, -np.inf)) + 1)
+
+
+def _least_loss(observed: list[Any], among: NDArray[np.bool_] | None = None) -> Choice:
+    """The round of least loss among these; by default among the useful ones, if there are any."""
+    if among is None:
+        among = np.array([one.useful for one in observed])
+        among = among | ~among.any()
+    losses = np.array([one.loss for one in observed])
+    return Choice(_first_best(np.where(among, -losses, -np.inf)) + 1)
 
 
 def _first_best(score: Array) -> int:

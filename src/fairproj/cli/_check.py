@@ -87,7 +87,7 @@ def check(
     in memory.
 
     Shows how the columns are read, which columns tell the group or the label by themselves, which
-    look like identifiers, whether the rows that train would hold out can confirm --max-gap, and
+    look like identifiers, whether the rows that train would hold out suffice for --max-gap, and
     which values are missing more often in some groups.
 
     The exit code is 0 whatever is found; with --strict it is 1 if there is a warning.

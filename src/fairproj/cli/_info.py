@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from fairproj.cli._app import AsJson, report_errors
-from fairproj.cli._console import print_json, show_table
+from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import ModelPath, Trust, open_model
 from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._show import show_price
-from fairproj.report import METHODS, price_content
+from fairproj.report import METHODS, certificate_words, price_content
 from fairproj.report._words import aim, decision
 
 _UNKNOWN = "not recorded"
@@ -26,11 +26,14 @@ def info(model: ModelPath, trust: Trust = None, as_json: AsJson = False) -> None
         print_json(_content(opened))
         return
     show_table(str(model), ["", ""], _rows(opened))
-    show_table(opened.certificate_.title, ["", ""], opened.certificate_.rows())
+    record, certificate = read_record(opened), opened.certificate_
+    show_table(certificate.title, ["", ""], certificate.rows())
+    for sentence in certificate_words(certificate, record.tested if record else (), opened):
+        print_line(sentence)
+    print_line()
     if hasattr(opened, "price_"):
-        record = read_record(opened)
         searched = record is not None and record.alternatives is not None
-        show_price(price_content(opened.price_, searched=searched))
+        show_price(price_content(opened.price_, searched=searched, useful=certificate.useful))
 
 
 def _rows(model: Any) -> list[list[Any]]:

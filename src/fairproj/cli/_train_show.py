@@ -13,8 +13,8 @@ from fairproj.cli._rows import Task
 from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
 from fairproj.data.checks import counted
 from fairproj.io.records import to_dict
-from fairproj.report import certificate_words, price_content
-from fairproj.report._words import side, watched
+from fairproj.report import price_content
+from fairproj.report._words import side, training_words, watched
 
 _MOST_GROUPS = 20  # in the table of groups
 
@@ -108,24 +108,27 @@ def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> N
             }
         )
         return
+    useful = outcome(model, record)[0] != NOT_USEFUL
     if record.search is not None:
         print_line(f"Chosen by {record.search.scoring}: {record.search.reason}.")
-    if record.confirmation is not None:
-        print_line(f"Confirmed: {record.confirmation.reason}.")
+    for sentence in training_words(model.certificate_, record.tested, model):
+        print_line(sentence)
+    print_line()
     if content:
         show_audit(content)
         for note in record.notes:
             print_line(note)
-        print_line()
-    if hasattr(model, "price_"):
+    if record.confirmation is not None:
+        print_line(f"Confirmed: {record.confirmation.reason}.")
+    print_line()
+    if useful and hasattr(model, "price_"):
         show_price(content["price"] if content else price_content(model.price_))
     if result.note:
         print_line(result.note)
         print_line()
-    print_line("Certificate of the training run (for its numbers: fairproj info)")
-    for sentence in certificate_words(model.certificate_, record.tested, model):
-        print_line(sentence)
-    print_line()
     print_line(f"Model: {output}")
-    next_command = ["fairproj", "report", str(output), *map(str, data), "-o", "report.html"]
-    print_line(f"Next: {shlex.join(next_command)}")
+    info = shlex.join(["fairproj", "info", str(output)])
+    print_line(f"Its settings and certificate: {info}")
+    if useful:  # a warning says what to do about one that is not
+        report = ["fairproj", "report", str(output), *map(str, data), "-o", "report.html"]
+        print_line(f"Next: {shlex.join(report)}")

@@ -80,9 +80,10 @@ class FairBoostClassifier(BoostedClassifier):
         What is minimised: ``"logistic"``, ``"exponential"``, or a loss added with
         `fairproj.boosting.losses.register_loss`.
     tree_step : {"newton", "first_order"}, default="newton"
-        With Newton steps trees are the engine's own, and without constraints the model is that of
-        `lightgbm.LGBMClassifier` or `xgboost.XGBClassifier`. First-order steps come with a proved
-        bound on the loss. The exponential loss takes first-order steps always.
+        With Newton steps trees are the engine's own, and with ``constraints=None`` and the default
+        threshold the model is that of `lightgbm.LGBMClassifier` or `xgboost.XGBClassifier`.
+        First-order steps come with a proved bound on the loss. The exponential loss takes
+        first-order steps always.
     estimator : scikit-learn classifier, optional
         The weak learner, for first-order steps; it must take ``sample_weight``. By default the
         built-in trees.
@@ -139,8 +140,8 @@ class FairBoostClassifier(BoostedClassifier):
     n_iter_no_change : int, default=10
     baseline : bool, default=False
         Whether to train the same settings without a constraint too, and to measure what the
-        constraint cost; see ``price_``. Of both models the round of least loss on the watched rows
-        is kept.
+        constraint cost; see ``price_``. Of both models the useful round of least loss on the
+        watched rows is kept.
     sensitive_columns : str, int or sequence of them, optional
         Columns of X that hold the sensitive features, by name or position. The learners do not see
         them, and X may lack them at predict. An alternative to ``fit(sensitive_features=...)``.

@@ -28,7 +28,7 @@ from fairproj.inspection.proxies import (
     joint_strength,
     rank_columns,
 )
-from fairproj.inspection.sizes import RateSizes, sizes_of
+from fairproj.inspection.sizes import POWER, RateSizes, sizes_of
 from fairproj.inspection.strength import FEWEST_ROWS
 
 MISSING_DIFFERENCE = 0.1  # between shares of missing values of two groups
@@ -160,15 +160,14 @@ class Inspection:
     def _small_group(self, sizes: RateSizes, group: int) -> Finding:
         name, rows = self.group_names[group], int(sizes.held_out[group])
         row = "row" if rows == 1 else "rows"
-        best = f"cannot show anything about the gap in the {sizes.rate.words}"
+        limit = "no limit below 1"
         if sizes.smallest is not None:
-            best = (
-                f"can at best show that the gap in the {sizes.rate.words} is below "
-                f"{np.ceil(1000 * sizes.smallest) / 1000:g}"
-            )
+            limit = f"a limit of {np.ceil(1000 * sizes.smallest) / 1000:g}"
         words = (
-            f"group {name!r} has {rows:,} held-out {row}{_EVENTS[sizes.rate.event]}, which {best}; "
-            f"to show that it is below {sizes.max_gap:g}, each group needs about {sizes.needed:,}"
+            f"group {name!r} has {rows:,} held-out {row}{_EVENTS[sizes.rate.event]}; if there were "
+            f"no gap and the {sizes.rate.words} were near {sizes.assumed:.2g}, the held-out rows "
+            f"would confirm {limit} with a chance of {POWER:.0%}, and a limit of "
+            f"{sizes.max_gap:g} with about {sizes.needed:,} in each group"
         )
         return Finding("small_group", name, float(rows), words)
 

@@ -28,7 +28,7 @@ _PRECISION = 1e-4  # of the smallest gap that rows confirm
 
 @dataclass(frozen=True)
 class RateSizes:
-    """The rows over which a rate is taken, and what they can confirm.
+    """The rows over which a rate is taken, and what they confirm with the chance `POWER`.
 
     Attributes
     ----------
@@ -43,7 +43,10 @@ class RateSizes:
         The largest true gap at which the held-out rows confirm ``max_gap``; None if there is none.
     smallest : float or None
         The smallest ``max_gap`` that they confirm if there is no true gap; None if there is none,
-        or if they confirm ``max_gap``.
+        or if they confirm ``max_gap``. Other rates than assumed, or luck, may confirm a smaller
+        one.
+    assumed : float
+        The rate in all groups, which is not known before training.
     """
 
     rate: Rate
@@ -53,6 +56,7 @@ class RateSizes:
     needed: int | None
     confirmable: float | None
     smallest: float | None
+    assumed: float
 
 
 def confirmable_gaps(
@@ -92,8 +96,8 @@ def confirmable_gaps(
         A row for each rate and group: ``rate``, ``group``, ``rows``, ``held_out``, ``needed`` (in
         each group, if all have the same size), ``confirmable_gap`` (the largest true gap at which
         the held-out rows of all groups confirm ``max_gap``; NaN if there is none) and
-        ``smallest_max_gap`` (the smallest ``max_gap`` that they do confirm; NaN if it is
-        ``max_gap`` or less).
+        ``smallest_max_gap`` (the smallest ``max_gap`` that they confirm with a chance of 0.8 if
+        there is no true gap; NaN if it is ``max_gap`` or less). An audit may confirm a smaller one.
 
     Examples
     --------
@@ -185,7 +189,7 @@ def _rate_sizes(
             smallest = smallest_max_gap(held_out, assumed, **level)
         if smallest is not None:
             smallest = max(smallest, max_gap + _PRECISION)
-        yield RateSizes(rate, max_gap, rows, held_out, needed, confirmable, smallest)
+        yield RateSizes(rate, max_gap, rows, held_out, needed, confirmable, smallest, assumed)
 
 
 def _needed(

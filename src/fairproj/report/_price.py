@@ -31,6 +31,8 @@ _ABOUT = {
     "constraint; its other settings may differ from those of the model.",
 }
 
+_NOT_USEFUL = "The model is not useful, so these numbers do not tell what a constraint costs."
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -59,11 +61,17 @@ def balanced_accuracy(counts: CellCounts) -> float:
 
 
 def comparison_content(
-    compared: Comparison, content: Content, *, searched: bool, weighted: bool = False
+    compared: Comparison,
+    content: Content,
+    *,
+    searched: bool,
+    weighted: bool = False,
+    useful: bool = True,
 ) -> Content:
     """What the constraint cost on the rows of a report, with an interval for the accuracy.
 
-    Where errors were ``weighted`` by label, the balanced accuracy stands beside the accuracy.
+    Where errors were ``weighted`` by label, the balanced accuracy stands beside the accuracy. Of a
+    model that is not ``useful`` the numbers are shown and not judged.
     """
     measured = compared.price
     if content["data"]["seen"]:
@@ -71,14 +79,14 @@ def comparison_content(
     elif content["data"]["seen"] is None:
         measured = replace(measured, rows="given rows")
     gaps = [_gap_row(target, compared.plain, content) for target in content["targets"]]
-    price = price_content(measured, gaps, searched=searched)
+    price = price_content(measured, gaps, searched=searched, useful=useful)
     if weighted:
         name = "balanced accuracy"
         model = next(row["value"] for row in content["scores"] if row["name"] == name)
         plain = balanced_accuracy(compared.plain)
         row = {"name": name, "model": model, "plain": plain, "difference": model - plain}
         price["scores"].insert(1, row)
-    if not content["data"]["seen"]:
+    if useful and not content["data"]["seen"]:
         price["interval"] = _interval(compared, content["confidence"])
     return price
 
@@ -141,11 +149,12 @@ def price_content(
     gaps: Sequence[Content] = (),
     *,
     searched: bool = False,
+    useful: bool = True,
 ) -> Content:
     """A title, a table and sentences; with gaps of both models on the same rows, if given.
 
     With ``searched`` the plain model is that of a search for alternatives, and need not have the
-    model's settings.
+    model's settings. Of a model that is not ``useful``, no sentence says what the constraint cost.
     """
     scores = [
         {"name": words, **price.to_frame().loc[name].to_dict()} for name, words in _NAMES.items()
@@ -164,7 +173,7 @@ def price_content(
         "scores": scores,
         "points": price.accuracy_points,
         "about": _ABOUT[searched],
-        "sentence": _sentence(price, _PLAIN[searched]) + told,
+        "sentence": _sentence(price, _PLAIN[searched]) + told if useful else _NOT_USEFUL,
         "interval": None,
     }
     return finite(content)  # type: ignore[no-any-return]

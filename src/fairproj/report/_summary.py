@@ -262,15 +262,20 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
         judged = content["verdict"] in ("met", "undecided")
         if judged and not getattr(inner.certificate_, "useful", True):
             content["verdict"] = "not useful"
+    certificate: Any = getattr(inner, "certificate_", None)
+    useful = not content["constant"] and getattr(certificate, "useful", True)
     if evidence.comparison is not None:
         content["price"] = comparison_content(
             evidence.comparison,
             content,
             searched=source.searched,
             weighted=bool(error_weights(inner)),
+            useful=useful,
         )
     elif hasattr(inner, "baseline_") and hasattr(inner, "price_"):
-        content["price"] = price_content(inner.price_, searched=source.searched)  # of training
+        content["price"] = price_content(  # of training
+            inner.price_, searched=source.searched, useful=useful
+        )
     content["subject"] = subject(content, source, estimator)
     content["not_looked_at"] = not_looked_at(content, source, estimator)
 

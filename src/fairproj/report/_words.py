@@ -306,13 +306,22 @@ def certificate_words(
     training learned with the opposite label.
     """
     if isinstance(certificate, GapCertificate):
-        texts = [
-            _gap_kept(certificate, tested, model),
-            *_signed_costs(certificate, model),
-            _proved_error(certificate),
-        ]
+        proved = [*_signed_costs(certificate), _proved_error(certificate)]
     else:
-        texts = _balanced(certificate)
+        proved = _balanced(certificate)
+    return [*training_words(certificate, tested, model), *proved]
+
+
+def training_words(
+    certificate: Certificate | GapCertificate, tested: Sequence[float] = (), model: Any = None
+) -> list[str]:
+    """The part of `certificate_words` that needs no knowledge of the method."""
+    if isinstance(certificate, GapCertificate):
+        texts = [_gap_kept(certificate, tested, model)]
+    else:
+        texts = [_rounds_run(certificate)]
+    if opposite := "" if model is None else opposite_labels(model):
+        texts.append(opposite)
     if not certificate.holds:
         texts.append(
             "In the numbers of this run a statement that is a theorem did not hold: do not rely on "
@@ -356,7 +365,7 @@ def _aimed(certificate: GapCertificate, tested: Sequence[float]) -> str:
 
 
 def _gap_kept(certificate: GapCertificate, tested: Sequence[float], model: Any) -> str:
-    text = f"Training kept {certificate.n_rounds} of {counted(certificate.n_rounds_run, 'round')}."
+    text = f"{_rounds_kept(certificate)}."
     if not certificate.event:
         text += " No gap was bounded: nothing was compared."
     else:
@@ -380,6 +389,21 @@ def _gap_kept(certificate: GapCertificate, tested: Sequence[float], model: Any) 
     if certificate.useful:
         return text
     return f"{text} {_NOT_USEFUL.format(rows=watched(certificate))}"
+
+
+def _rounds_kept(certificate: GapCertificate) -> str:
+    """How many rounds, and why not all; see `fairproj.boosting.finish.choose_round`."""
+    kept, run = certificate.n_rounds, counted(certificate.n_rounds_run, "round")
+    if kept == certificate.n_rounds_run:
+        return f"Training kept {kept} of {run}"
+    text = f"Training kept the first {kept} of {run}"
+    if not (certificate.event and certificate.useful):
+        return f"{text}, after which the loss on the {watched(certificate)} was least"
+    if certificate.bias:
+        return f"{text}, after which a bias brings the gap within the limit at the least loss"
+    if certificate.within:
+        return f"{text}: of those with a gap within the limit, the loss was least after that one"
+    return f"{text}, after which the gap came nearest to the limit"
 
 
 def _other_gaps(certificate: GapCertificate, model: Any) -> str:
@@ -415,7 +439,7 @@ def watched(certificate: GapCertificate) -> str:
     return "rows that training held out to watch the gap" if held_out else certificate.watched_on
 
 
-def _signed_costs(certificate: GapCertificate, model: Any) -> list[str]:
+def _signed_costs(certificate: GapCertificate) -> list[str]:
     if not certificate.event:
         return []
     if not certificate.largest_multiplier:
@@ -423,9 +447,7 @@ def _signed_costs(certificate: GapCertificate, model: Any) -> list[str]:
     flipped = "no (group, label) cell"
     if certificate.flipped:
         flipped = f"{certificate.flipped} of the (group, label) cells"
-    named = "" if model is None else opposite_labels(model)
     return [
-        *([named] if named else []),
         f"{SIGNED_COSTS} In the last round kept, the gap weighed "
         f"{certificate.largest_multiplier:.3g} where an error weighs 1, and {flipped} counted with "
         "the other label.",
@@ -461,14 +483,17 @@ def _proved_error(certificate: GapCertificate) -> str:
     return text
 
 
-def _balanced(certificate: Certificate) -> list[str]:
-    rounds = (
+def _rounds_run(certificate: Certificate) -> str:
+    return (
         f"Training ran {counted(certificate.n_rounds, 'round')}. Each weighs the training rows by "
         "how much an error on them counts, and moves these training weights until the groups "
         "balance to within epsilon, which they did in "
         f"{counted(certificate.balanced_rounds, 'round')}. That is a condition on training, not on "
         "the predictions."
     )
+
+
+def _balanced(certificate: Certificate) -> list[str]:
     cost = (
         f"What balancing cost in training: on average, {percent(certificate.mean_tv)} of the "
         "weight was moved between rows. How much better than guessing a learner is (its edge) is "
@@ -476,7 +501,7 @@ def _balanced(certificate: Certificate) -> list[str]:
         "would choose than on the balanced ones it was trained on."
     )
     bound = min(certificate.bound_edge, certificate.bound_tv, certificate.bound_cost)
-    return [rounds, _proved(bound, certificate), cost]
+    return [_proved(bound, certificate), cost]
 
 
 def _proved(bound: float, certificate: Certificate) -> str:

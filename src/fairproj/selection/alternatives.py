@@ -86,11 +86,11 @@ def find_alternatives(
     Parameters
     ----------
     estimator : classifier or None
-        The plain model. A `FairBoostClassifier` is fitted without its constraint, and candidates
-        have its other parameters; None means one with default parameters. It holds out as many of
-        the training rows as the first candidate does to watch its gap, so that the trees of both
-        see as many rows. Any other classifier with ``predict_proba`` is fitted as it is, on all
-        training rows, and candidates are `FairBoostClassifier` with default parameters.
+        The plain model. A `FairBoostClassifier` is fitted without its constraint; it holds out rows
+        and chooses its round as the first candidate does, like a ``baseline_``. Candidates have its
+        other parameters; None means one with default parameters. Any other classifier with
+        ``predict_proba`` is fitted as it is, on all training rows, and candidates are
+        `FairBoostClassifier` with default parameters.
     X, y : as for ``FairBoostClassifier.fit``
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
         The groups; several columns are crossed.
@@ -287,13 +287,19 @@ def _first_candidate(
 
 
 def _fit_plain(rows: SeparateRows, plain: Any, like: FairBoostClassifier) -> FoldFit:
-    """The plain model; one of this library holds out as many rows as the candidate it is like.
+    """The plain model; one of this library is the ``baseline_`` of the candidate it is like.
 
-    Without a constraint there is nothing to watch, so "auto" would hold out none.
+    So it holds out the same rows and chooses its round by the same rule. Fitted by itself without
+    a constraint, it would keep all rounds.
     """
     if not isinstance(plain, FairBoostClassifier):
         return rows.fit()
-    return rows.fit(**BASELINE_PARAMETERS, validation_fraction=_held_out(like, rows))
+    held_out = _held_out(like, rows)
+    if like.constraints is None:
+        return rows.fit(**BASELINE_PARAMETERS, validation_fraction=held_out)
+    beside = {"constraints": like.constraints, "max_gap": 1.0, "baseline": True}
+    fit = rows.fit(**beside, validation_fraction=held_out)
+    return type(fit)(fit.model.baseline_, rows)
 
 
 def _held_out(model: Any, rows: SeparateRows) -> float | None:
