@@ -718,7 +718,8 @@ def test_columns_of_lists_are_refused_by_name(folder, other, column):
     for position, command in enumerate(commands):
         if position not in unaffected:
             failed = run(*command, code=1).stderr
-            assert f"'{column}' (list<element: int64>)" in failed
+            assert f"'{column}' (" in failed
+            assert "list<element: int64>)" in failed
             assert failed.count("\n") == 1
 
 
@@ -902,7 +903,7 @@ def test_a_kept_column_that_cannot_be_written(folder, other):
         (["train", "{d}/s.csv", *TRAIN[2:], "--label", "Y", "-o", "{d}/y"], "did you mean 'y'"),
         (
             ["train", "{d}/dates.csv", "--label", "y", "--sensitive", "sex", "-o", "{d}/y"],
-            "'born' .date., 'seen' .date and time., 'at' .time.; turn them .* --drop",
+            "'born' .dates., 'seen' .dates with times., 'at' .times of day.; turn them .* --drop",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

@@ -262,7 +262,7 @@ def test_rare_labels_get_advice(tmp_path):
 )
 def test_bad_values(tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
-    write_loans(tmp_path / "loans.csv", 200)
+    write_loans(tmp_path / "loans.csv", 400)
     (tmp_path / "old.html").write_text("kept")
     result = run("alternatives", "loans.csv", *TASK, *QUICK, *options, code=1)
     assert message in result.stderr

@@ -396,7 +396,7 @@ def test_a_frontier_of_a_model_by_time(folder, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ({"day": lambda f: f["day"].dt.strftime("%d.%m.%Y")}, "which is not a date or time; name"),
+        ({"day": lambda f: f["day"].dt.strftime("%d|%m|%Y")}, "which is not a date or time; name"),
         ({"day": lambda f: START}, "'day' has the same time in all 2000 rows"),
         ({"day": lambda f: f["day"].where(f.index > 0)}, "'day' of .* has 1 missing value in"),
         ({"day": lambda f: f["x"].rank().where(f["y"] == "no", -1)}, "all have the label no, and"),

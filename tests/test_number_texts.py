@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from commands import run, run_json
 from fairproj import load
+from fairproj.data.user_warning import UserNote
 from fairproj.io import tables
 from fairproj.io.number_texts import NumberTexts, Spelling, find_traits
 from fairproj.io.tables import DataFile, DataFileError
@@ -105,8 +106,10 @@ def test_a_later_row_tells_that_points_are_decimal(tmp_path, monkeypatch):
 
 
 def test_the_value_that_is_ambiguous_is_named(tmp_path):
-    with pytest.raises(DataFileError, match=r"points that may .*, such as '12\.500'"):
-        in_file(tmp_path, "a;b\n1,5;-7\n1,5;12.500\n").read_frame()
+    file = in_file(tmp_path, "a;b\n1,5;-7\n1,5;12.500\n")
+    ambiguous = pytest.raises(DataFileError, match=r"points that may .*, such as '12\.500'")
+    with pytest.warns(UserNote, match="'a' has decimal commas"), ambiguous:
+        file.read_frame()
 
 
 def test_commas_are_read_in_chunks_too(tmp_path):

@@ -43,10 +43,11 @@ class ScoredRows:
         self.cells = sample.cells
         self.order = CellOrder(self.cells)
         total = float(self.cells.total(sample.weight).sum())
-        equal = not len(sample) or sample.weight.strides == (0,)
-        # Equal weights are one number, and their rows have no weights of their own.
-        self._unit = float(sample.weight[0]) / total if equal and len(sample) else 1.0
-        self._weight = None if equal else sample.weight[self.order.rows] / total
+        differ = len(sample) > 0 and sample.weight.strides != (0,)
+        any_differ, n_rows = self.cells.reduction.sum(np.array([float(differ), len(sample)]))
+        # Equal weights are one number on all workers, and their rows have no weights of their own.
+        self._unit = 1.0 if any_differ else 1.0 / n_rows
+        self._weight = sample.weight[self.order.rows] / total if any_differ else None
         self.margin = np.zeros(len(sample))
         self.slope = np.empty(len(sample) if keep_slopes else 0)
         self._loss = loss

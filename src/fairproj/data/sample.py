@@ -152,7 +152,8 @@ def scale_weights(weight: Array, largest: float | None = None) -> Array:
 def _take_weights(weight: Array, rows: Codes) -> Array:
     """The weights of some rows; one number that is repeated stays one."""
     taken: Array = weight[rows]
-    return np.broadcast_to(weight[0], len(taken)) if weight.strides == (0,) else taken
+    one = len(weight) > 0 and weight.strides == (0,)
+    return np.broadcast_to(weight[0], len(taken)) if one else taken
 
 
 def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:
