@@ -223,7 +223,7 @@ def test_verdicts(ours, verdict):
         for at, (x, e) in enumerate(zip(base, noise, strict=True))
         for name, value in (("FairBoost", ours * x * (e if ours == 0.98 else 1)), ("peer", x))
     ]
-    (found,) = summary.compare(pd.DataFrame(rows), "peer", 0.6)
+    (found,) = summary.compare(pd.DataFrame(rows), "peer", lambda problem: 0.6)
     assert [found.verdict(measure) for measure in summary.MEASURES] == 3 * [verdict]
 
 
@@ -749,9 +749,11 @@ def test_losses_are_found():
         targets=(0.05,),
         methods=(Method("FairBoost", "", ""), Method("peer", "", "")),
     )
-    found = losses.without_groups_only({"peer": summary.compare(table, "peer", 0.6)}, plan)
+    found = losses.without_groups_only(
+        {"peer": summary.compare(table, "peer", lambda problem: 0.6)}, plan
+    )
     assert [each.verdict() for each in found] == ["fails"]
-    said = losses.first_words(found, found, {"p": "Problem P"})
+    said = losses.first_words(found, found, [], {"p": "Problem P"})
     assert "It fails here" in said
     assert "| Problem P | equalized odds | peer | -16." in said
     listed = markdown(losses.target_losses(table, plan, {"p": "Problem P"}))

@@ -127,7 +127,8 @@ def corrected_difference(ours: Any, theirs: Any, overlap: float) -> Interval:
 
     Splits of the same rows are not independent: the variance of the mean is taken as
     (1 / J + overlap) times that of the J differences, where ``overlap`` is the number of test rows
-    divided by the number of training rows. With fewer than three splits the ends are NaN.
+    divided by the number of rows to train on, and 0 for independent samples. With fewer than three
+    splits the ends are NaN.
     """
     differences = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
     differences = differences[~np.isnan(differences)]

@@ -225,9 +225,10 @@ class Plan:
         content = json.dumps([asked, fitted, protocol], sort_keys=True, default=list)
         return hashlib.sha256(content.encode()).hexdigest()[:8]
 
-    @property
-    def overlap(self) -> float:
-        """Test rows divided by rows that are left to train on."""
+    def overlap(self, problem: str) -> float:
+        """Test rows divided by rows that are left to train on; populations are drawn anew."""
+        if self.problem(problem).data == "population":
+            return 0.0
         return self.test / (1 - self.test - self.validation)
 
     def problem(self, name: str) -> Problem:

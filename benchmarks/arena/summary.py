@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,13 +91,31 @@ def _read(points: dict[str, Any], reference: Reference, targets: Any) -> dict[st
     return read
 
 
+def with_points(
+    tidy: pd.DataFrame, summary: pd.DataFrame, plan: Plan, known: dict[Any, Reference], among: Any
+) -> pd.DataFrame:
+    """The summary in which ours has some of its points; other methods keep all of theirs."""
+    ours = summarise(tidy[(tidy["method"] == OURS) & among].reset_index(drop=True), plan, known)
+    return pd.concat([ours, summary[summary["method"] != OURS]], ignore_index=True)
+
+
 def with_first_learner(
     tidy: pd.DataFrame, summary: pd.DataFrame, plan: Plan, known: dict[Any, Reference]
 ) -> pd.DataFrame:
-    """The summary in which ours has the default trees alone; other methods keep all of theirs."""
-    default = (tidy["method"] == OURS) & (tidy["learner"] == plan.first_learner)
-    ours = summarise(tidy[default].reset_index(drop=True), plan, known)
-    return pd.concat([ours, summary[summary["method"] != OURS]], ignore_index=True)
+    """The summary in which ours has the default trees alone."""
+    return with_points(tidy, summary, plan, known, tidy["learner"] == plan.first_learner)
+
+
+def like_peer(
+    tidy: pd.DataFrame, summary: pd.DataFrame, plan: Plan, known: dict[Any, Reference], peer: str
+) -> pd.DataFrame:
+    """The summary in which ours has the learners and the targets of a peer."""
+    targets = {setting["max_gap"] for setting in plan.method(peer).grid}
+    grid = plan.method(OURS).grid
+    points = [at for at, setting in enumerate(grid) if setting["max_gap"] in targets]
+    learners = plan.learners_of(plan.method(peer))
+    among = tidy["learner"].isin(learners) & tidy["point"].isin(points)
+    return with_points(tidy, summary, plan, known, among)
 
 
 @dataclass(frozen=True)
@@ -130,10 +149,12 @@ class Comparison:
         return "fails" if margin.high < 0 else "open"
 
 
-def compare(summary: pd.DataFrame, method: str, overlap: float) -> list[Comparison]:
+def compare(
+    summary: pd.DataFrame, method: str, overlap: Callable[[str], float]
+) -> list[Comparison]:
     """Ours beside another method, on every problem and constraint that both have.
 
-    ``overlap`` is that of `corrected_difference`.
+    ``overlap`` gives that of `corrected_difference` for a problem.
     """
     wide = summary.pivot_table(
         index=[*CELL, "split"], columns="method", values=["hypervolume", "mixed"], sort=False
@@ -148,7 +169,7 @@ def compare(summary: pd.DataFrame, method: str, overlap: float) -> list[Comparis
         (a, b), (c, d) = pairs.values()
         margins = {
             "steps": paired_difference(a, (1 - TOLERANCE) * b),
-            "corrected": corrected_difference(a, (1 - TOLERANCE) * b, overlap),
+            "corrected": corrected_difference(a, (1 - TOLERANCE) * b, overlap(problem)),
             "mixed": paired_difference(c, (1 - TOLERANCE) * d),
         }
         comparisons.append(

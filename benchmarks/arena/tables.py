@@ -83,14 +83,14 @@ def against_table(compared: dict[str, list[Comparison]], plan: Plan) -> Lines:
         found = compared.get(method.name)
         if not found:
             continue
-        steps, corrected, mixed = (_verdicts(found, measure) for measure in MEASURES)
+        steps, corrected, mixed = (verdict_counts(found, measure) for measure in MEASURES)
         medians = [_median(each.relative for each in found), _median(each.mixed for each in found)]
         start = [method.name, GROUPS[method.groups], str(len(found))]
         lines.append([*start, steps, medians[0], corrected, mixed, medians[1]])
     return lines
 
 
-def _verdicts(comparisons: list[Comparison], measure: str) -> str:
+def verdict_counts(comparisons: list[Comparison], measure: str) -> str:
     verdicts = [each.verdict(measure) for each in comparisons]
     return ", ".join(str(verdicts.count(each)) for each in ("holds", "open", "fails"))
 
@@ -243,7 +243,8 @@ def method_table(plan: Plan, built: dict[str, Any]) -> Lines:
     for method in plan.methods:
         constraints = ", ".join(map(words, method.constraints)) or "none of its own"
         grid = "; ".join(_grid(method)) or "-"
-        lines.append([method.name, GROUPS[method.groups], constraints, grid, str(len(method.grid))])
+        lines.append([method.name, GROUPS[method.groups], constraints, grid])
+        lines[-1].append(str(len(method.grid) * len(plan.learners_of(method))))
         lines[-1] += [_where(method, built), method.note]
     return lines
 
