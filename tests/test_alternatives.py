@@ -168,6 +168,9 @@ def test_test_rows_that_are_given():
     for wrong in (last[1:], last.astype(int)):
         with pytest.raises(ValueError, match="test_rows must hold a boolean for each of the"):
             split_in_three(y, groups, 0.25, 0.25, 0, wrong)
+    for few in (np.zeros(len(y), dtype=bool), np.arange(len(y)) >= 0.1 * len(y)):
+        with pytest.raises(ValueError, match="test_rows holds (0|90)% of the rows; it must"):
+            split_in_three(y, groups, 0.25, 0.25, 0, few)
 
 
 def test_categories_of_other_rows_are_unknown():
@@ -261,6 +264,17 @@ def test_a_limit_that_bounds_nothing_is_no_alternative():
     trees.fit(X.iloc[rows], y[rows], sensitive_features=groups[rows])
     *_, last = itertools.islice(trees.staged_decision_function(X), found.plain.history_.n_kept)
     assert np.abs(found.plain.decision_function(X) - last).max() < 1e-9, "trees of no constraint"
+
+
+def test_a_candidate_without_a_constraint_does_not_change_the_plain_model():
+    X, y, groups = frame()
+    estimator = FairBoostClassifier(n_estimators=40, random_state=0)
+    alone, first = (
+        search(X, y, groups, estimator, param_grid={"constraints": which, "max_gap": [0.9]})
+        for which in (["demographic_parity"], [None, "demographic_parity"])
+    )
+    assert first.plain.history_.n_kept == alone.plain.history_.n_kept < 40
+    assert first.table["gap"].iloc[0] == pytest.approx(alone.table["gap"].iloc[0], abs=1e-9)
 
 
 def test_too_few_rows_to_hold_any_out():

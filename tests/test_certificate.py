@@ -283,7 +283,7 @@ def test_a_gap_at_its_limit_is_within_it():
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ({}, "of those with a gap within the limit, the loss was least"),
+        ({}, "of rounds with a gap within the limit, the loss was least"),
         ({"bias": 0.5}, "a bias brings the gap within the limit at the least loss"),
         (
             {"met": False, "within": False, "gap": 0.2},

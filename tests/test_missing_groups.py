@@ -107,10 +107,32 @@ def test_rows_that_are_left_out_are_counted(path, frame, tmp_path):
     assert record.data.rows == N_ROWS - missing
     audited = run("audit", tmp_path / "m", path)
     assert words in " ".join(audited.stderr.split())
-    left_out = "Training left out rows without a value of sex or region, and so does this audit."
+    left_out = "Training left out rows without a value of sex or region."
     assert left_out in " ".join(audited.stdout.split())
     run("report", tmp_path / "m", path, "-o", tmp_path / "r.md", "--frontier")
     assert left_out in (tmp_path / "r.md").read_text()
+
+
+def test_ages_with_missing_values_are_not_groups(path, tmp_path):
+    asked = ("train", path, *TASK, "--sensitive", "age", "--missing-groups", "own")
+    error = run(*asked, "-o", tmp_path / "m", code=1).stderr
+    assert "different numbers, and each would be a group" in " ".join(error.split())
+
+
+def test_a_category_that_is_called_missing(frame, tmp_path):
+    sex = frame["sex"].where(frame.index % 7 > 0, "missing").astype("category")
+    frame.assign(sex=sex).to_parquet(tmp_path / "rows.parquet")
+    asked = ("train", tmp_path / "rows.parquet", *TASK, "--sensitive", "sex")
+    run(*asked, "--missing-groups", "own", "-o", tmp_path / "m")
+
+
+def test_check_names_groups_of_whole_numbers_as_training_does(frame, tmp_path):
+    numbers = frame["sex"].map({"f": 31, "m": 32}).astype("Int64")
+    frame.assign(sex=numbers).to_csv(tmp_path / "rows.csv", index=False)
+    asked = ("check", tmp_path / "rows.csv", "--label", "y", "--sensitive", "sex")
+    text = run(*asked, "--drop", "day").stdout
+    assert "31" in text
+    assert "31.0" not in text
 
 
 def test_no_rows_are_left(tmp_path, frame):

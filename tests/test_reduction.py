@@ -86,7 +86,9 @@ def train(share, reduction, *, run, data, **settings):
     values = [f"g{g}" for g in range(N_GROUPS)]
     samples = []
     for parts, rows in zip(data, share, strict=True):
-        X, y, groups, weight = (part[rows] for part in parts)
+        X, y, groups = (part[rows] for part in parts[:3])
+        equal = np.broadcast_to(1.0, len(y))
+        weight = equal if parts[3] is None else parts[3][rows]
         groups = Groups(groups, values)
         samples.append(Sample(X, y, CLASSES, weight, groups, 1, reduction=reduction))
     return run(*samples, **settings)
@@ -249,6 +251,13 @@ def test_two_workers_move_costs_as_one_does(learner, watched, how):
     alone = check_workers(rows_for(constraint), how, run=signed_costs, **settings)
     assert np.abs(alone.history.by_group("multipliers")).max() > 0.05
     assert alone.certificate.holds
+
+
+@SPLITS
+def test_equal_weights_are_one_number_on_every_worker(how):
+    data = tuple((*parts[:3], None) for parts in rows_for("demographic_parity"))
+    settings = {"constraint": "demographic_parity", "loss": "logistic", "votes": "newton"}
+    check_workers(data, how, run=signed_costs, watch="held out", **settings)
 
 
 @SPLITS

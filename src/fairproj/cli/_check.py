@@ -27,6 +27,7 @@ from fairproj.cli._rows import (
     columns_to_cut,
     cut_option,
     find_cut,
+    known_rows,
     make_rows,
     many_categories,
     parse_sensitive,
@@ -136,7 +137,7 @@ class Checked:
         texts = list(_unread(kinds, spelled, unused))
         unread = [found.column for found in texts if found.is_warning and found.column]
         check_columns(file.path, list(frame.columns), task.sensitive)
-        frame, missing = _with_known_groups(frame, task)
+        frame, missing = _with_known_groups(frame, kinds, task)
         used = replace(task, dropped=[*dropped, *unread])
         rows = make_rows(file, frame, kinds, used, sha256=files.sha256())
         task, rows, ranges = _cut(task, rows)
@@ -235,7 +236,9 @@ def _unread(kinds: dict[str, str], spelled: Any, unused: list[str]) -> Iterator[
             yield Finding("unusable", name, None, f"{words}; {unusable_advice(name, kind)}")
 
 
-def _with_known_groups(frame: pd.DataFrame, task: Task) -> tuple[pd.DataFrame, list[Finding]]:
+def _with_known_groups(
+    frame: pd.DataFrame, kinds: Mapping[str, str], task: Task
+) -> tuple[pd.DataFrame, list[Finding]]:
     """The rows whose group is known, and what is to say of the others."""
     missing = frame[task.sensitive].isna()
     known = ~missing.any(axis=1)
@@ -253,7 +256,7 @@ def _with_known_groups(frame: pd.DataFrame, task: Task) -> tuple[pd.DataFrame, l
         for name, count in missing.sum().items()
         if count
     ]
-    return frame[known].reset_index(drop=True), findings
+    return known_rows(frame, kinds, task.sensitive, known), findings
 
 
 def _too_many_categories(rows: Rows, inspection: Inspection) -> Iterator[Finding]:
@@ -262,8 +265,8 @@ def _too_many_categories(rows: Rows, inspection: Inspection) -> Iterator[Finding
     for name, kind in rows.kinds.items():
         if kind == "text" and name not in identifiers and (holds := many_categories(rows.X[name])):
             words = (
-                f"column {name!r} holds {holds}, and trees tell {MOST_CATEGORIES} apart; join rare "
-                f"values, or leave it out with --drop {shlex.quote(name)}"
+                f"column {name!r} holds {holds}, and trees can tell {MOST_CATEGORIES} apart; join "
+                f"rare values, or leave it out with --drop {shlex.quote(name)}"
             )
             yield Finding("unusable", name, float(rows.X[name].nunique()), words)
 
@@ -276,8 +279,8 @@ def _rare_label(rows: Rows) -> Iterator[Finding]:
     other = next(label for label in rows.y if (label == rows.positive) == (share > 0.5))
     words = (
         f"{max(share, 1 - share):.1%} of the rows have the label {str(other)!r}, so that at a "
-        "threshold of 0.5 a model may say it of everyone; train with --selection-rate, the share "
-        "of rows to predict positive, or --class-weight balanced"
+        "threshold of 0.5 a model may predict it for everyone; train with --selection-rate, the "
+        "share of rows to predict positive, or --class-weight balanced"
     )
     yield Finding("rare_label", None, share, words)
 

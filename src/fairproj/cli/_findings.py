@@ -11,7 +11,7 @@ import typer
 from fairproj.cli._record import Target
 from fairproj.cli._rows import Rows, Task, find_cut
 from fairproj.constraints import find_statistic
-from fairproj.data.checks import check_groups
+from fairproj.data.checks import check_groups, in_words
 from fairproj.inspection import Finding, Inspection, inspect_rows
 from fairproj.inspection.sizes import RateSizes, sizes_of
 from fairproj.io.text import escape
@@ -74,7 +74,7 @@ def crossed_groups(
         )
         alone.append(f"{name} alone makes {_smallest(one)}")
     words = (
-        f"{' and '.join(task.sensitive)} crossed make {_smallest(sizes)}, for a gap of "
+        f"{in_words(task.sensitive, 'and')}, crossed, make {_smallest(sizes)}, for a gap of "
         f"{sizes.max_gap:g} in the {sizes.rate.words}; {', '.join(alone)}: name one column at a "
         "time, or join groups"
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairproj.cli._rows import Rows, Task, held_out_words, split_by_time, split_rows
 from fairproj.constraints import STATISTICS
+from fairproj.data.checks import in_words
 from fairproj.data.time_split import TimeCut
 from fairproj.inspection import Finding
 from fairproj.io.records import RecordError, from_dict, to_dict
@@ -216,8 +217,7 @@ class TrainingRecord:
             )
         if self.task.complete:
             notes.append(
-                "Training left out rows without a value of "
-                f"{' or '.join(self.task.complete)}, and so does this audit."
+                f"Training left out rows without a value of {in_words(self.task.complete, 'or')}."
             )
         return notes
 

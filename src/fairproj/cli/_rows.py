@@ -17,7 +17,7 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
-from fairproj.data.checks import check_groups, counted, listing
+from fairproj.data.checks import check_groups, counted, in_words, listing
 from fairproj.data.periods import MISSING
 from fairproj.data.ranges import check_cuts, cut_columns, number_text, propose_cuts
 from fairproj.data.time_split import TimeCut, Times
@@ -301,14 +301,21 @@ def with_complete_rows(
     if not missing.any():
         return frame
     warn_user(left_out_words(path, names, int(missing.sum()), len(frame)), UserNote)
-    frame = frame[~missing].reset_index(drop=True)
+    return known_rows(frame, kinds, names, ~missing)
+
+
+def known_rows(
+    frame: pd.DataFrame, kinds: Mapping[str, str], names: Sequence[str], known: pd.Series
+) -> pd.DataFrame:
+    """The rows where columns have values; missing values had made whole numbers floats."""
+    frame = frame[known].reset_index(drop=True)
     return frame.astype({name: "int64" for name in names if kinds[name] == "whole number"})
 
 
 def left_out_words(path: object, names: Sequence[str], missing: int, n_rows: int) -> str:
     """A note on rows that are left out, or an error if all are."""
     where = f"{missing:,} of {counted(n_rows, 'row')} of {path} without a value of "
-    where += " or ".join(map(repr, names))
+    where += in_words([repr(name) for name in names], "or")
     if missing == n_rows:
         raise ValueError(f"{where} would be left out, and none is left; fill in the groups")
     return f"{where} {'is' if missing == 1 else 'are'} left out"
@@ -326,7 +333,8 @@ def _named(values: pd.Series, kind: str) -> pd.Series:
     if not values.isna().any():
         return values
     if isinstance(values.dtype, pd.CategoricalDtype):
-        return values.cat.add_categories([MISSING]).fillna(MISSING)
+        new = [MISSING] if MISSING not in values.cat.categories else []
+        return values.cat.add_categories(new).fillna(MISSING)
     known = values.dropna()
     if kind == "whole number":  # missing values made them floats
         known = known.astype("int64")
@@ -439,7 +447,10 @@ def check_ranges_named(
         How many rows each of these stands for.
     """
     for name in columns_to_cut(task, groups):
-        raise ValueError(_many_values(path, name, groups[name], positive, counts))
+        known = _known_values(task, groups[name])
+        at = known.index
+        counts = None if counts is None else np.asarray(counts)[at]
+        raise ValueError(_many_values(path, name, known, np.asarray(positive)[at], counts))
 
 
 def columns_to_cut(task: Task, groups: pd.DataFrame) -> list[str]:
@@ -449,8 +460,14 @@ def columns_to_cut(task: Task, groups: pd.DataFrame) -> list[str]:
         for name in task.sensitive
         if name not in task.ranges
         and groups[name].nunique() > MOST_NUMBERS
-        and all(map(_is_number, groups[name].unique().tolist()))
+        and all(map(_is_number, _known_values(task, groups[name]).unique().tolist()))
     ]
+
+
+def _known_values(task: Task, values: pd.Series) -> pd.Series:
+    """The values but for the group of rows without one; numbered as the rows are."""
+    values = values.reset_index(drop=True)
+    return values[values != MISSING] if task.missing_groups is MissingGroups.own else values
 
 
 def _is_number(value: Any) -> bool:

@@ -113,8 +113,8 @@ def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> N
         print_line(f"Chosen by {record.search.scoring}: {record.search.reason}.")
     for sentence in training_words(model.certificate_, record.tested, model):
         print_line(sentence)
-    print_line()
     if content:
+        print_line()
         show_audit(content)
         for note in record.notes:
             print_line(note)

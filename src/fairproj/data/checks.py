@@ -49,6 +49,12 @@ class Groups:
         return Groups(codes.astype(self.codes.dtype), [self.values[i] for i in present])
 
 
+def in_words(items: Sequence[str], last: str = "and") -> str:
+    """The items as in "a, b and c"."""
+    *first, end = items
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
 def listing(items: Sequence[Any] | NDArray[Any], most: int = 8) -> str:
     """``'a', 'b', 'c' and 4 more`` for use in a sentence."""
     shown = ", ".join(repr(_to_python(item)) for item in items[:most])

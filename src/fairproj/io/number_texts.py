@@ -196,7 +196,8 @@ class NumberTexts:
 
 _ADVICE = {
     Spelling.ambiguous: "write decimals with a point, and thousands without a separator",
-    Spelling.ambiguous_points: "write all decimals with a point, and thousands without a separator",
+    Spelling.ambiguous_points: "write the decimals of the other columns with a point too, and "
+    "thousands without a separator",
     Spelling.thousands: "write thousands without a separator",
     Spelling.mixed: "write all decimals with a point",
 }

@@ -320,7 +320,8 @@ def training_words(
         texts = [_gap_kept(certificate, tested, model)]
     else:
         texts = [_rounds_run(certificate)]
-    if opposite := "" if model is None else opposite_labels(model):
+    opposite = "" if model is None else opposite_labels(model)
+    if opposite:
         texts.append(opposite)
     if not certificate.holds:
         texts.append(
@@ -402,7 +403,7 @@ def _rounds_kept(certificate: GapCertificate) -> str:
     if certificate.bias:
         return f"{text}, after which a bias brings the gap within the limit at the least loss"
     if certificate.within:
-        return f"{text}: of those with a gap within the limit, the loss was least after that one"
+        return f"{text}, after which, of rounds with a gap within the limit, the loss was least"
     return f"{text}, after which the gap came nearest to the limit"
 
 

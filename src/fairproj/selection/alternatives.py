@@ -212,6 +212,11 @@ def split_in_three(
                 f"values of type {test_rows.dtype} and shape {test_rows.shape}"
             )
         test_size = float(test_rows.mean())
+        if not 0 < test_size < 1 - selection_size:
+            raise ValueError(
+                f"test_rows holds {test_size:.0%} of the rows; it must hold some, and leave rows "
+                f"to train on besides selection_size={selection_size:g}"
+            )
     for name, size in (("selection_size", selection_size), ("test_size", test_size)):
         if not 0 < size < 1:
             raise ValueError(f"{name}={size!r} must lie between 0 and 1")
@@ -278,12 +283,13 @@ def _separate(
 def _first_candidate(
     param_grid: Any, statistic: Statistic, template: FairBoostClassifier
 ) -> FairBoostClassifier:
-    """The first candidate, unfitted; of the default grid, but for its target."""
-    parameters: dict[str, Any] = {"constraints": statistic.name, "max_gap": 1.0}
-    if param_grid is not None:
-        parameters = next(iter(ParameterGrid(param_grid)), {})
-    model: FairBoostClassifier = clone(template).set_params(**parameters)
-    return model
+    """The first candidate with a constraint, unfitted; of the default grid, but for its target."""
+    if param_grid is None:
+        grid = [{"constraints": statistic.name, "max_gap": 1.0}]
+    else:
+        grid = [*ParameterGrid(param_grid)] or [{}]
+    models: list[FairBoostClassifier] = [clone(template).set_params(**each) for each in grid]
+    return next((model for model in models if model.constraints is not None), models[0])
 
 
 def _fit_plain(rows: SeparateRows, plain: Any, like: FairBoostClassifier) -> FoldFit:
