@@ -67,7 +67,7 @@ def test_the_share_is_the_nearest_that_ties_allow(values, fraction, n_parts):
     ("values", "message"),
     [
         (["03/31/2024", "04/01/2024"], "'t' holds '03/31/2024', a date in a form that is not"),
-        (["31.04.2024", "01.05.2024"], "'t' holds '31.04.2024', a date in a form that is not"),
+        (["31.04.2024", "01.05.2024"], "'t' holds '31.04.2024', and the calendar has no such"),
         (["2024-01-01", "soon"], "'t' holds 'soon', which is not a date or time"),
         ([True, False], "which is not a date or time"),
         ([datetime.time(1), datetime.time(2)], "which is not a date or time"),

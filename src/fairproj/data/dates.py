@@ -44,8 +44,13 @@ def are_dates(values: pd.Series) -> bool:
 
 
 def check_no_other_date(value: Any, name: str) -> None:
-    """Refuse text such as 03/31/2026, which is a date in a form that is not read."""
-    if isinstance(value, str) and _OTHER.fullmatch(value):
+    """Refuse text such as 03/31/2026, of a form that is not read, or 31.04.2026, which is no date."""
+    if not isinstance(value, str):
+        return
+    read = _ISO.fullmatch(value) or _WITH_POINTS.fullmatch(value)
+    if read and to_iso(value) is None:
+        raise ValueError(f"{name} holds {value!r}, and the calendar has no such date")
+    if _OTHER.fullmatch(value):
         raise ValueError(
             f"{name} holds {value!r}, a date in a form that is not read; write dates as 2026-03-31 "
             "or 31.03.2026"
