@@ -44,7 +44,7 @@ def are_dates(values: pd.Series) -> bool:
 
 
 def check_no_other_date(value: Any, name: str) -> None:
-    """Refuse text such as 03/31/2026, of a form that is not read, or 31.04.2026, which is no date."""
+    """Refuse text such as 03/31/2026, a form that is not read, or 31.04.2026, which is no date."""
     if not isinstance(value, str):
         return
     read = _ISO.fullmatch(value) or _WITH_POINTS.fullmatch(value)
