@@ -446,7 +446,7 @@ def test_a_point_that_fails_does_not_stop_the_others():
     def method(task):
         def fit(setting):
             if setting["x"] == 1:
-                raise RuntimeError("no luck in /tmp/somewhere")
+                raise RuntimeError("no luck in /folder/somewhere")
             if setting["x"] == 2:
                 return None
             return lambda part: worker.Prediction(np.full(4, setting["x"]))
@@ -498,7 +498,7 @@ def test_a_built_environment_is_kept_until_its_packages_change(tmp_path, monkeyp
 
 
 def test_reasons_name_no_addresses():
-    said = "Looking in links\nERROR: Could not fetch https://user@host/simple/x, see /root/log\n"
+    said = "Looking in links\nERROR: Could not fetch https://user@host/x, see /folder/log\n"
     error = environments.subprocess.CalledProcessError(1, "pip", stderr=said)
     assert environments._reason(error) == "ERROR: Could not fetch ... see ..."
 

@@ -75,12 +75,14 @@ class Content:
         self.references = references(tidy, constants)
         self.summary = summarise(tidy, plan, self.references)
         known = self.summary, plan, self.references
-        default = with_first_learner(tidy, *known)
         self.titles = {problem.name: problem.title for problem in plan.problems}
         self.built = {each["name"]: each for each in note["environments"]}
         self.compared = compare_all(self.summary, plan)
         self.comparisons = losses.without_groups_only(self.compared, plan)
-        self.with_defaults = losses.without_groups_only(compare_all(default, plan), plan)
+        self.with_defaults = []  # of a plan with one size of trees, nothing to say
+        if len(plan.learners) > 1:
+            default = compare_all(with_first_learner(tidy, *known), plan)
+            self.with_defaults = losses.without_groups_only(default, plan)
         peer = losses.FEW_POINTS
         self.alike = (
             compare(like_peer(tidy, *known, peer), peer, plan.overlap)
@@ -174,11 +176,13 @@ class Content:
             "another's on average, with an interval that leaves it open:\n\n"
             + _table(below, "None.")
         )
-        default = [each for each in self.with_defaults if each.verdict() == "fails"]
-        parts.append(
-            "With default trees (31 leaves) alone, while the others have both sizes, the aim fails "
-            "here:\n\n" + _table(losses.listed(default, self.titles), "Nowhere.")
-        )
+        if self.with_defaults:
+            default = [each for each in self.with_defaults if each.verdict() == "fails"]
+            parts.append(
+                f"With default trees ({plan.first_learner}) alone, while the others have both "
+                "sizes, the aim fails here:\n\n"
+                + _table(losses.listed(default, self.titles), "Nowhere.")
+            )
         at_targets = losses.target_losses(summary, plan, self.titles)
         parts.append(
             "Targets at which another method without groups at predict is ahead by more than half "

@@ -42,7 +42,7 @@ class Sample:
         The labels that -1 and +1 stand for.
     weight : array of shape (n_rows,)
         The user's weights, scaled so that the largest is at least 1 and below 2. Equal weights are
-        one number, repeated without memory, which makes FairBoost faster.
+        one number, repeated without memory.
     groups : Groups
     positive_class : int
         Which class the constraints call positive.
