@@ -26,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("oldest", "newest")
-EXTRAS = ("cli", "skops", "baselines")
+EXTRAS = ("cli", "skops", "onnx", "baselines")
 TEST_TOOLS = ("cvxpy", "hypothesis", "polars", "pytest", "pytest-xdist")
 SUBJECTS = (
     "bad_input boost certificate cli cli_defects cli_meaning constraints ecosystem fairboost "

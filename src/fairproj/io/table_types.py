@@ -166,7 +166,14 @@ def expand(column: Any) -> Any:
 
 def to_frame(table: pa.Table, names: Sequence[str]) -> pd.DataFrame:
     """Convert some columns to a data frame, text to categories: each value is encoded once."""
-    columns = [table.column(name) for name in names]
-    coded = [c.dictionary_encode() if kind_of(c.type) == "text" else c for c in columns]
+    coded = [_with_codes(table.column(name)) for name in names]
     frame: pd.DataFrame = pa.table(coded, names=list(names)).to_pandas()
     return frame
+
+
+def _with_codes(column: Any) -> Any:
+    """Encode text; codes that have no sign, as polars writes them, get one for old pyarrow."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and pa.types.is_unsigned_integer(kind.index_type):
+        return column.cast(pa.dictionary(pa.int64(), kind.value_type, kind.ordered))
+    return column.dictionary_encode() if kind_of(column.type) == "text" else column
