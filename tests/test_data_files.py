@@ -180,6 +180,89 @@ def test_texts_that_reach_beyond_their_column_are_refused(tmp_path, text_type):
         DataFile.from_path(path).read_frame()
 
 
+# Parquet files that made pyarrow end the process, so that they are read in another one
+
+READ = """
+import sys
+from fairproj.io.tables import DataFile
+for path in sys.argv[1:]:
+    file = DataFile.from_path(path)
+    for read in (file.read, lambda: list(file.chunks(["age"], {})), file.read_frame):
+        try:
+            read()
+            print("read")
+        except ValueError as error:
+            print(error)
+"""
+
+
+def read_in_a_process(*paths):
+    """What three ways of reading each file end in, a line each."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ, *map(str, paths)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3 * len(paths)
+    return done.stdout.splitlines()
+
+
+# In the schema: how often a value occurs (0 always, 2 at most once, 4 any number of times) and the
+# name. The statistics of the column say something else.
+CHANGES = {
+    "never missing": (b"\x25\x02\x18\x03pay", b"\x25\x00\x18\x03pay"),
+    "repeated": (b"\x25\x02\x18\x03pay", b"\x25\x04\x18\x03pay"),
+    "no list": (b"\x35\x04\x18\x04list", b"\x35\x02\x18\x04list"),
+    "no missing list": (b"\x35\x02\x18\x04tags", b"\x35\x00\x18\x04tags"),
+}
+
+
+def test_columns_that_contradict_their_schema_do_not_end_the_process(tmp_path):
+    table = pa.table({"age": [30, 41], "pay": [1.5, None], "tags": [["a", "b"], []]})
+    pa.parquet.write_table(table, tmp_path / "a.parquet")
+    raw = (tmp_path / "a.parquet").read_bytes()
+    paths = [tmp_path / f"{name}.parquet" for name in CHANGES]
+    for path, (old, new) in zip(paths, CHANGES.values(), strict=True):
+        assert raw.count(old) == 1
+        path.write_bytes(raw.replace(old, new))
+    lines = read_in_a_process(tmp_path / "a.parquet", *paths)
+    assert lines[:3] == ["read"] * 3
+    for number, line in enumerate(lines[3:]):  # pyarrow 18 has no such statistics
+        assert line == "read" or line.startswith(f"{paths[number // 3]} cannot be read as a table")
+    if int(pa.__version__.split(".")[0]) >= 20:
+        assert "histogram size mismatch" in lines[3]
+        assert "read" not in (lines[3], lines[6], lines[9], lines[12])
+
+
+def test_encrypted_columns_do_not_end_the_process(tmp_path):
+    """The others are read."""
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):
+        def __init__(self, _):
+            super().__init__()
+
+        def wrap_key(self, key, _):
+            return key
+
+        def unwrap_key(self, key, _):
+            return key
+
+    properties = encryption.CryptoFactory(Keys).file_encryption_properties(
+        encryption.KmsConnectionConfig(),
+        encryption.EncryptionConfiguration(
+            footer_key="f", column_keys={"k": ["pay"]}, plaintext_footer=True
+        ),
+    )
+    table = pa.table({"age": [30, 41], "pay": [1.5, 2.5], "tags": [[1], []]})
+    with pa.parquet.ParquetWriter(
+        tmp_path / "a.parquet", table.schema, encryption_properties=properties
+    ) as writer:
+        writer.write_table(table)
+    at_once, in_chunks, _ = read_in_a_process(tmp_path / "a.parquet")
+    assert in_chunks == "read"
+    assert "cannot be read as a table: Cannot decrypt" in at_once
+
+
 def test_errors_for_missing_files_and_columns(tmp_path):
     with pytest.raises(DataFileError, match="does not exist"):
         DataFile.from_path(tmp_path / "a.csv").read()

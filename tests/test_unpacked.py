@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from commands import run
-from fairproj.io import tables, unpacked
+from fairproj.io import parquet_sizes, tables, unpacked
 from fairproj.io.arrow_sizes import content_bytes
 from fairproj.io.tables import DataFile, DataFileError
 from fairproj.io.unpacked import Limit, free_memory, in_units
@@ -205,6 +205,78 @@ def _damaged(path):
     raw = path.read_bytes()
     path.write_bytes(raw[:4] + b"\xff\xff\xff\x7f" + raw[8:])
     DataFile.from_path(path).read()
+
+
+LISTS = {
+    "list": [[1, 2], [], None, [3]] * 75,
+    "list of lists": [[["a"], []], []] * 150,
+    "struct": [{"a": [1.5, None], "b": True}, None] * 150,
+    "map": pa.array([[("a", 1)], [], None] * 100, pa.map_(pa.string(), pa.int32())),
+}
+WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "DOUBLE": 8}
+
+
+@pytest.mark.parametrize("lists", [[], ["list"], list(LISTS)], ids=["none", "one", "all"])
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+@pytest.mark.parametrize("data_page_version", ["1.0", "2.0"])
+def test_sizes_of_parquet_files_are_those_that_pyarrow_says(
+    tmp_path, lists, rows, data_page_version
+):
+    """Of undamaged files; pyarrow tells how many values each column of a row group holds."""
+    path, rng = tmp_path / "a.parquet", np.random.default_rng(0)
+    table = pa.table(
+        {"number": rng.normal(size=300), "text": pa.array(rng.choice(["a", "bcd", None], 300))}
+        | {name: LISTS[name] for name in lists}
+    )
+    with pa.parquet.ParquetWriter(
+        path, table.schema, data_page_version=data_page_version
+    ) as writer:
+        for part in (table.slice(0, 0), table, table.slice(9, 5)):
+            writer.write_table(part, row_group_size=rows)
+    metadata = pa.parquet.read_metadata(path)
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    assert parquet_sizes.content_bytes(path, metadata) == sum(
+        max(
+            group.total_byte_size,
+            sum(
+                column.num_values * WIDTHS.get(column.physical_type, 4)
+                for column in map(group.column, range(group.num_columns))
+            ),
+        )
+        for group in groups
+    )
+
+
+def test_values_in_lists_count(tmp_path, monkeypatch):
+    """Ten million zeros in a row take next to no space in a file."""
+    path = tmp_path / "a.parquet"
+    zeros = pa.ListArray.from_arrays([0, 10_000_000], pa.array(np.zeros(10_000_000)))
+    pa.parquet.write_table(pa.table({"a": zeros}), path)
+    monkeypatch.setenv("FAIRPROJ_MAX_UNPACKED", "50MB")
+    monkeypatch.setattr(tables.parquet.ParquetFile, "iter_batches", None)  # nothing is read
+    for read in (
+        DataFile.from_path(path).read,
+        lambda: next(DataFile.from_path(path).chunks(["a"], {})),
+    ):
+        with pytest.raises(DataFileError, match="its content more than 50 MB"):
+            read()
+
+
+def test_footers_with_any_damage_have_a_size_or_are_refused(tmp_path):
+    path, rng = tmp_path / "a.parquet", np.random.default_rng(0)
+    pa.parquet.write_table(pa.table(LISTS), path, row_group_size=100)
+    metadata, raw = pa.parquet.read_metadata(path), path.read_bytes()
+    refused = 0
+    for _ in range(300):
+        damaged = bytearray(raw)
+        for at in rng.integers(len(raw) - 3000, len(raw), rng.integers(1, 4)):
+            damaged[at] = rng.choice([0, 0xFF, 0x7F, rng.integers(256)])
+        path.write_bytes(damaged)
+        try:
+            assert parquet_sizes.content_bytes(path, metadata) > 0
+        except OSError:
+            refused += 1
+    assert 0 < refused < 300
 
 
 def test_memory_that_runs_out_is_one_sentence(tmp_path, monkeypatch):

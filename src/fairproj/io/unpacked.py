@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairproj.io.arrow_sizes import content_bytes
+from fairproj.io import arrow_sizes, parquet_sizes
 
 try:
     import resource
@@ -28,9 +28,6 @@ _MOST_TIMES = 100  # the size of the file
 _ALWAYS = 256 << 20  # bytes; a content up to this size may take any number of times the file's
 _BLOCK = 1 << 20
 _UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
-# Bytes of a value, by the physical types of Parquet; texts count with the bytes that are stored.
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
-_TEXT_WIDTH = 4
 _GROUPS = Path("/sys/fs/cgroup")
 
 
@@ -78,21 +75,11 @@ class Limit:
 
     def check_parquet(self, metadata: Any) -> None:
         """Refuse a Parquet file by what its metadata say, before anything is read."""
-        chunks = (
-            metadata.row_group(group).column(column)
-            for group in range(metadata.num_row_groups)
-            for column in range(metadata.num_columns)
-        )
-        self.check(
-            sum(
-                max(chunk.total_uncompressed_size, chunk.num_values * _width(chunk))
-                for chunk in chunks
-            )
-        )
+        self.check(parquet_sizes.content_bytes(self.path, metadata))
 
     def check_arrow(self) -> None:
         """Refuse an Arrow file by the sizes that its buffers have when they are unpacked."""
-        self.check(content_bytes(self.path))
+        self.check(arrow_sizes.content_bytes(self.path))
 
     def check_rows(self, table: Any) -> None:
         """Refuse a table with many rows that take no space in a file, such as nulls."""
@@ -128,10 +115,6 @@ class Limit:
             n_bytes += len(block)
             self.check(n_bytes)
             yield block
-
-
-def _width(chunk: Any) -> int:
-    return _WIDTHS.get(chunk.physical_type, _TEXT_WIDTH)
 
 
 def _parse(text: str) -> float:

@@ -1,0 +1,146 @@
+"""The size that the content of a Parquet file has in memory, from the file's own footer.
+
+pyarrow's metadata of a row group are asked for, those of a single column in it are not: if they
+are damaged, pyarrow raises a C++ exception that ends the process. How many values a column of
+lists holds stands there only, so it is read from the footer:
+https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# Bytes of a value, by the physical types of Parquet; texts count with the bytes that are stored.
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
+_TEXT_WIDTH = 4
+
+# Kinds of values in Thrift.
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = range(
+    1, 14
+)
+_FIXED = {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8, _UUID: 16}  # bytes
+# Fields of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
+_ROW_GROUPS, _COLUMNS, _METADATA, _NUM_VALUES = (4, _LIST), (1, _LIST), (3, _STRUCT), (5, _I64)
+# What is read of them, by the numbers and kinds of fields.
+_Wanted = Mapping[tuple[int, int], Any]
+_WANTED: _Wanted = {_ROW_GROUPS: {_COLUMNS: {_METADATA: {_NUM_VALUES: {}}}}}
+
+
+def content_bytes(path: Path, metadata: Any) -> int:
+    """The bytes of all values of a file, unpacked; OSError if its footer is damaged.
+
+    They are those that the row groups are said to have, or those of the numbers if these are more.
+    """
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    schema = metadata.schema
+    flat, lists = 0, {}
+    for at in range(metadata.num_columns):
+        column = schema.column(at)
+        width = _WIDTHS.get(column.physical_type, _TEXT_WIDTH)
+        if column.max_repetition_level:
+            lists[at] = width
+        else:
+            flat += width
+    listed = _bytes_in_lists(path, lists) if lists else [0] * len(groups)
+    return sum(
+        max(0, group.total_byte_size, group.num_rows * flat + more)
+        for group, more in zip(groups, listed, strict=False)
+    )
+
+
+def _bytes_in_lists(path: Path, widths: Mapping[int, int]) -> list[int]:
+    """The bytes that some columns have in each row group, by the bytes of one value."""
+    try:
+        footer = _Reader(_footer(path)).struct(_WANTED)
+        return [
+            sum(_n_values(group[_COLUMNS][at]) * width for at, width in widths.items())
+            for group in footer[_ROW_GROUPS]
+        ]
+    except (IndexError, KeyError, TypeError, RecursionError):
+        raise OSError("its footer is damaged") from None
+
+
+def _n_values(chunk: Any) -> int:
+    """The values of a column in a row group; 0 if they are encrypted, and cannot be read."""
+    return max(0, int(chunk[_METADATA][_NUM_VALUES])) if _METADATA in chunk else 0
+
+
+def _footer(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-8, os.SEEK_END)
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - length, os.SEEK_END)
+        return file.read(length)
+
+
+class _Reader:
+    """Structures in the compact encoding of Thrift.
+
+    A structure is a mapping from the number and the kind of a field to its value. Only the fields
+    that are wanted are kept: a small file may hold very many others.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def struct(self, wanted: _Wanted) -> dict[tuple[int, int], Any]:
+        found, field = {}, 0
+        while kind := (header := self._byte()) & 15:
+            field = field + (header >> 4) if header >> 4 else self._whole_number()
+            if kind in (_TRUE, _FALSE):  # the kind is the value
+                continue
+            value = self._value(kind, wanted.get((field, kind), {}))
+            if (field, kind) in wanted:
+                found[field, kind] = value
+        return found
+
+    def _value(self, kind: int, wanted: _Wanted) -> Any:
+        if kind in (_I16, _I32, _I64):
+            return self._whole_number()
+        if kind == _STRUCT:
+            return self.struct(wanted)
+        if kind in (_LIST, _SET):
+            return self._list(wanted)
+        if kind == _MAP:
+            return self._skip_map()
+        size = self._varint() if kind == _BINARY else _FIXED[kind]
+        self._at += size
+        return None
+
+    def _list(self, wanted: _Wanted) -> list[Any] | None:
+        """The structures in a list, None if it has other values or nothing in it is wanted."""
+        header = self._byte()
+        kind = header & 15
+        size = header >> 4 if header >> 4 < 15 else self._varint()
+        values = (self._value(kind, wanted) for _ in range(size))
+        if kind == _STRUCT and wanted:
+            return list(values)
+        deque(values, maxlen=0)
+        return None
+
+    def _skip_map(self) -> None:
+        if size := self._varint():
+            kinds = self._byte()
+            for _ in range(size):
+                self._value(kinds >> 4, {})
+                self._value(kinds & 15, {})
+
+    def _whole_number(self) -> int:
+        number = self._varint()
+        return number >> 1 ^ -(number & 1)
+
+    def _varint(self) -> int:
+        number = shift = 0
+        while (byte := self._byte()) > 127:
+            number |= (byte & 127) << shift
+            shift += 7
+        return number | byte << shift
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._data[self._at - 1]
