@@ -1,6 +1,7 @@
 """A small part of benchmarks/safety: every kind of trial, and that a fault would be seen."""
 
 import ast
+import importlib
 import os
 import signal
 import subprocess
@@ -60,6 +61,18 @@ def test_effects_are_seen(tmp_path):
     with monitor.watch() as seen:
         (tmp_path / "written").read_text()
     assert seen == []
+
+
+def test_types_of_an_imported_module_are_no_effect(tmp_path, monkeypatch):
+    (tmp_path / "annotated.py").write_text("import typing\nmany = typing.List['int']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monitor = EffectMonitor(tmp_path / "scratch", usual=("exec", "open", "os.rename"))
+    with monitor.watch() as seen:
+        importlib.import_module("annotated")
+    assert seen == []
+    with monitor.watch() as seen:
+        sys.modules["annotated"].typing.List["str"]
+    assert [effect.split()[0] for effect in seen] == ["compile"]
 
 
 class Dying:
