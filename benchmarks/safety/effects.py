@@ -48,15 +48,15 @@ class EffectMonitor:
             path, mode, flags = str(args[0]), args[1], args[2]
             writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)) or "w" in str(mode)
             return writes and not path.startswith(self._scratch)
-        if event == "exec":  # the code of an imported module comes from a file of the installation
-            return not os.path.isfile(args[0].co_filename)
-        if event == "compile":  # ast.literal_eval reads the header of an array, a module its types
+        if event == "exec":
+            return not os.path.isfile(args[0].co_filename) and not _is_importing()
+        if event == "compile":  # ast.literal_eval, which reads the header of an array
             return args[1] != "<unknown>" and not _is_importing()
         return event != "marshal.loads" and bool(self.ALWAYS.match(event))
 
 
 def _is_importing() -> bool:
-    """Whether a module is being imported, whose code comes from a file of the installation."""
+    """Whether a module is being imported: its code, and what it makes, come from the installation."""
     frame = sys._getframe()
     while frame := frame.f_back:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap_external>":
