@@ -56,7 +56,7 @@ class EffectMonitor:
 
 
 def _is_importing() -> bool:
-    """Whether a module is being imported: its code, and what it makes, come from the installation."""
+    """Whether a module is being imported; what it does comes from the installation."""
     frame = sys._getframe()
     while frame := frame.f_back:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap_external>":
