@@ -497,6 +497,19 @@ def test_training_on_a_cluster(folder, frame, trained, cluster, tmp_path):
     )
 
 
+@pytest.mark.slow
+def test_the_plain_model_keeps_the_round_of_least_loss_everywhere(folder, cluster, tmp_path):
+    asked = ["train", folder / "parquet", *ASKED[:-1], 30, "--learning-rate", 0.5]
+    kept = []
+    for where in (["--out-of-core"], ["--scheduler", cluster.scheduler_address]):
+        path = tmp_path / "m.fairproj"
+        run(*asked, *where, "-o", path, "--force")
+        plain = load(path).baseline_
+        assert len(plain.history_) == 30
+        kept.append(plain.history_.n_kept)
+    assert kept[0] == kept[1] < 30
+
+
 def test_a_cluster_that_does_not_answer(folder, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(_large, "_CONNECT_SECONDS", 0.2)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from pyarrow import parquet
-from sklearn.base import clone
 
 from fairproj import FairBoostClassifier
 from fairproj.cli._choice import Choice, RuleChooser, TimeChooser, make_rule
@@ -31,7 +30,7 @@ from fairproj.cli._rows import (
 from fairproj.cli._streams import Keys, check_names, find_keys
 from fairproj.data.parts import Part
 from fairproj.data.time_split import Times
-from fairproj.estimators.fairboost import BASELINE_PARAMETERS, HELD_OUT
+from fairproj.estimators.fairboost import HELD_OUT
 from fairproj.io.cell_codes import CellCoder
 from fairproj.io.parquet import ParquetSource
 from fairproj.io.table_types import NUMBERS, column_kinds, kind_of
@@ -263,13 +262,15 @@ def _fit_there(estimator: Any, source: Any, resume_from: Any = None, **options: 
     if "baseline" in parameters:
         parameters["baseline"] = False  # its scores need all rows in one place
     kind = getattr(distributed, f"Dask{type(estimator).__name__}")
-    model = kind(**parameters, **options).fit(source, None, resume_from=resume_from)
-    return model.to_local()
+    model = kind(**parameters, **options)
+    if isinstance(estimator, FairBoostClassifier):
+        model._choose_best = estimator._choose_best
+    return model.fit(source, None, resume_from=resume_from).to_local()
 
 
 def _without_constraint(model: FairBoostClassifier) -> FairBoostClassifier:
     """The same settings without a constraint, with the same rows to watch."""
-    plain: FairBoostClassifier = clone(model).set_params(**BASELINE_PARAMETERS)
+    plain = model._without_constraint()
     if plain.validation_fraction == "auto":
         certificate: Any = model.certificate_
         watched = certificate.watched_on == "held-out rows"
