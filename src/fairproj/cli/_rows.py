@@ -524,7 +524,7 @@ def check_kinds(path: object, kinds: Mapping[str, str], names: Sequence[str], ad
         )
 
 
-def time_advice(kinds: Mapping[str, str], names: Iterable[str]) -> str:
+def _time_advice(kinds: Mapping[str, str], names: Iterable[str]) -> str:
     """A column of dates that may not be a feature may say which rows come last."""
     dates = [name for name in names if kinds[name] in DATES]
     return (
@@ -538,27 +538,36 @@ def check_features(rows: Rows, problems: Mapping[str, Problem]) -> None:
         name: problems[name].holds if name in problems else _unusable_words(rows, name)
         for name in rows.kinds
     }
+    refused = [name for name, words in holds.items() if words]
+    if len(refused) == 1 and refused[0] in problems:
+        raise rows.file.unread(problems[refused[0]])
+    check_usable(rows.file.path, rows.kinds, holds)
+
+
+def check_usable(path: object, kinds: Mapping[str, str], holds: Mapping[str, str]) -> None:
+    """Refuse features that hold what no tree can use; the words of others are empty."""
     refused = {name: words for name, words in holds.items() if words}
     if not refused:
         return
-    if len(refused) == 1 and (name := next(iter(refused))) in problems:
-        raise rows.file.unread(problems[name])
     shown = ", ".join(f"{name!r} ({words})" for name, words in refused.items())
     drop = " ".join(f"--drop {shlex.quote(name)}" for name in refused)
     features, them = ("a feature", "it") if len(refused) == 1 else ("features", "them")
     raise ValueError(
-        f"{rows.file.path} has {counted(len(refused), 'column')} that cannot be used as {features}"
-        f": {shown}; turn {them} into numbers or a few categories, or leave {them} out with {drop}"
-        f"{time_advice(rows.kinds, refused)}"
+        f"{path} has {counted(len(refused), 'column')} that cannot be used as {features}: {shown}; "
+        f"turn {them} into numbers or a few categories, or leave {them} out with {drop}"
+        f"{_time_advice(kinds, refused)}"
     )
 
 
 def _unusable_words(rows: Rows, name: str) -> str:
     """What a column holds that no tree can use; empty if one can."""
     kind = rows.kinds[name]
-    if kind not in USABLE:
-        return kind_words(kind)
-    return many_categories(rows.X[name]) if kind == "text" else ""
+    return many_categories(rows.X[name]) if kind == "text" else unusable_kind(kind)
+
+
+def unusable_kind(kind: str) -> str:
+    """What a column of a kind that no tree can use holds; empty for other kinds."""
+    return "" if kind in USABLE else kind_words(kind)
 
 
 def many_categories(values: pd.Series) -> str:
