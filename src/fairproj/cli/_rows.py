@@ -209,7 +209,10 @@ def parse_sensitive(
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a file, a description of which ones, and whether the model was trained on them."""
+    """Rows of a file, a description of which ones, and whether the model was trained on them.
+
+    ``decimals`` are the signs before decimals of columns of numbers, where a CSV file has them.
+    """
 
     file: DataFile
     frame: pd.DataFrame
@@ -220,6 +223,7 @@ class Rows:
     positive: Any
     kinds: dict[str, str]
     sha256: str
+    decimals: dict[str, str] = field(default_factory=dict)
     which: str = ""
     seen: bool | None = None
 
@@ -249,11 +253,13 @@ def read_rows(
         used = {*features, *task.keys, *task.others}
         unused = [name for name in file.column_names() if name not in used]
     known = without_numbers(types or {}, task)
-    frame, kinds, problems = file.read_any_frame(known, unused)
+    frame, kinds, problems, decimals = file.read_any_frame(known, unused)
     for name in [*task.keys, *task.others, *(features or [])]:
         if name in problems:
             raise file.unread(problems[name])
     rows = make_rows(file, frame, kinds, task, features, sha256)
+    used = {*rows.kinds, *task.keys, *task.others}
+    rows = replace(rows, decimals={name: decimals[name] for name in decimals if name in used})
     if features is None:
         check_features(rows, problems)
     return rows
