@@ -288,6 +288,17 @@ TABLE = {
         lambda: fit(X=with_column([datetime.datetime(2026, 1, 1)] * 60)),
         "column 'f' is of type Datetime.*, which trees cannot use",
     ),
+    "dates as text": (
+        lambda: fit(X=with_column(["2026-01-01", "31.03.2026", None] * 20)),
+        "column 'f' holds dates as text, such as '2026-01-01', which trees cannot use; turn it int",
+    ),
+    "many dates as text": (
+        lambda: fit(
+            FairProjClassifier(max_bins=20),
+            X=with_column(pd.date_range("2026-01-01", periods=60).astype(str)),
+        ),
+        "column 'f' holds dates as text, such as '2026-01-01', which trees cannot use",
+    ),
     "lists in a column": (
         lambda: fit(X=with_column([[1, 2]] * 60)),
         "column 'f' is of type object, which trees cannot use",

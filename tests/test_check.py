@@ -40,6 +40,7 @@ def folder(tmp_path_factory):
 def test_every_finding_is_shown(folder):
     checked = run("check", folder / "bad.csv", *TASK)
     printed = " ".join(checked.stdout.split())
+    assert printed.lower().count("all features together tell sex") == 1
     for words in (
         "1,500 rows. Label repaid: yes is positive",
         "How well a column alone tells sex",

@@ -497,6 +497,39 @@ def test_training_on_a_cluster(folder, frame, trained, cluster, tmp_path):
     )
 
 
+@pytest.mark.parametrize("later", ["31.03.2026", "unknown"])
+def test_dates_as_text_are_refused_out_of_core_as_in_memory(frame, later, tmp_path):
+    """Defect: out of core, they were categories, and new dates counted as missing."""
+    day = np.where(np.arange(N_ROWS) < 1000, "2026-01-01", later).astype(object)
+    day[:300] = None
+    rows = frame.assign(day=day, seen=pd.Timestamp("2026-01-01"))
+    rows.to_parquet(tmp_path / "all.parquet")
+    refused = ["seen"] if later == "unknown" else ["day", "seen"]
+    asked = [*ASKED, "-o", tmp_path / "m.fairproj"]
+    errors = [
+        run("train", tmp_path / "all.parquet", *asked, *how, code=1).stderr
+        for how in ([], ["--out-of-core"])
+    ]
+    assert errors[0] == errors[1]
+    assert f"leave {'it' if len(refused) == 1 else 'them'} out with --drop" in errors[0]
+    assert ("'day' (dates as text)" in errors[0]) == ("day" in refused)
+    drop = [text for name in refused for text in ("--drop", name)]
+    run("train", tmp_path / "all.parquet", *asked, "--out-of-core", *drop)
+
+
+@pytest.mark.slow
+def test_the_plain_model_keeps_the_round_of_least_loss_everywhere(folder, cluster, tmp_path):
+    asked = ["train", folder / "parquet", *ASKED[:-1], 30, "--learning-rate", 0.5]
+    kept = []
+    for where in (["--out-of-core"], ["--scheduler", cluster.scheduler_address]):
+        path = tmp_path / "m.fairproj"
+        run(*asked, *where, "-o", path, "--force")
+        plain = load(path).baseline_
+        assert len(plain.history_) == 30
+        kept.append(plain.history_.n_kept)
+    assert kept[0] == kept[1] < 30
+
+
 def test_a_cluster_that_does_not_answer(folder, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(_large, "_CONNECT_SECONDS", 0.2)

@@ -400,7 +400,7 @@ def test_null_spellings_that_were_categories_in_training_stay_text(tmp_path, at_
     path = tmp_path / "a.csv"
     rows = [f"{text},{text},{text},{number}" for number, text in enumerate(NULLS)]
     path.write_text("\n".join(["known,other,kept,n", *rows, "N/A,NA,NA,NA"]), "utf-8")
-    types = column_types(["known", "other", "n"], {0: NULLS, 1: ["x", ""]}, [False] * 3)
+    types = column_types(["known", "other", "n"], {0: NULLS, 1: ["x", ""]}, [False] * 3, {})
     file = DataFile.from_path(path)
     if at_once:
         table = file.read(types)
@@ -425,7 +425,7 @@ def test_null_spellings_that_were_categories_in_training_stay_text(tmp_path, at_
 )
 def test_booleans_are_spelled_as_in_training(tmp_path, known, expected):
     pa.parquet.write_table(pa.table({"ok": [True, False, None]}), tmp_path / "a.parquet")
-    types = column_types(["ok"], {0: known}, [False])
+    types = column_types(["ok"], {0: known}, [False], {})
     table = DataFile.from_path(tmp_path / "a.parquet").read(types)
     assert table.column("ok").to_pylist() == expected
 

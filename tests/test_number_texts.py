@@ -199,6 +199,72 @@ def test_the_commands_read_decimal_commas(credit):
     assert everyone["gaps"] == run_json("audit", model, credit / "others.csv")["gaps"]
 
 
+@pytest.fixture
+def decided(credit):
+    """A model whose file told how numbers are written: 'rate' with points, the others with commas.
+
+    Without the column 'note', nothing tells it of 'debt' and 'age'.
+    """
+    frame = pd.read_csv(credit / "credit.csv", sep=";")
+    rng = np.random.default_rng(1)
+    frame["debt"] = [f"{a},{b}" for a, b in rng.integers(111, 999, (len(frame), 2))]
+    frame["age"] = [f"{a},125" for a in rng.integers(18, 80, len(frame))]
+    frame["rate"] = [f"{a}.125" for a in rng.integers(0, 9, len(frame))]
+    frame["note"], frame["code"] = "0,5", "1,234"
+    task = ("--label", "repaid", "--sensitive", "sex", "--sensitive", "age:40", "--rounds", 5)
+    frame.to_csv(credit / "decided.csv", sep=";", index=False)
+    drop = ("--drop", "income", "--drop", "note")
+    run("train", credit / "decided.csv", *task, *drop, "--max-gap", 0.3, "-o", credit / "m")
+    return credit
+
+
+def test_what_training_knew_tells_where_a_file_does_not(decided):
+    """Defect: a file, even that of training, was refused where its features alone do not tell."""
+    audited = run("audit", decided / "m", decided / "decided.csv")
+    assert "columns 'debt', 'age', 'code' have decimal commas, such as '" in audited.stderr
+    one = pd.read_csv(decided / "decided.csv", sep=";")[:1].drop(columns="note")
+    one = one.assign(debt="123,456", rate="8.125", rooms="2")
+    one.to_csv(decided / "one.csv", sep=";", index=False)
+    run("predict", decided / "m", decided / "one.csv", "-o", decided / "p.csv")
+    X = one[["rooms", "savings", "debt", "rate", "code"]].replace(",", ".", regex=True)
+    expected = load(decided / "m").predict_proba(X.astype(float))[:, 1]
+    np.testing.assert_allclose(pd.read_csv(decided / "p.csv")["probability_yes"], expected)
+
+
+@pytest.mark.slow
+def test_rows_that_are_trained_on_again_are_read_as_in_training(decided):
+    report = ("report", decided / "m", decided / "decided.csv", "-o", decided / "r.html")
+    run(*report, "--frontier")
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ({"rate": "1,234"}, None),  # another column has decimal commas
+        ({"debt": "abc"}, "column 'debt' holds 'abc' in row 1, which is not a number; correct it"),
+        ({"rooms": "1.234"}, "'rooms' has numbers with points that may separate decimals or thou"),
+        ({"debt": "1.234,5"}, "column 'debt' has numbers with separators of thousands, such as"),
+        ({"debt": "1", "code": "1", "rate": "1,234"}, "'rate' has numbers with commas that may se"),
+    ],
+)
+def test_cells_that_do_not_fit_what_training_knew(decided, cells, words):
+    one = pd.read_csv(decided / "decided.csv", sep=";")[:1].drop(columns="note")
+    one.assign(**cells).to_csv(decided / "one.csv", sep=";", index=False)
+    command = ("predict", decided / "m", decided / "one.csv", "-o", decided / "p.csv")
+    said = run(*command, code=0 if words is None else 1).stderr
+    assert words is None or f"one.csv: {'' if words[0] == 'c' else 'column '}{words}" in said
+    assert said.count("error") == (words is not None)
+
+
+def test_training_that_did_not_see_texts_tells_nothing(decided):
+    frame = pd.read_csv(decided / "decided.csv", sep=";", decimal=",")
+    frame.drop(columns=["income", "note", "age"]).to_parquet(decided / "d.parquet")
+    task = ("--label", "repaid", "--sensitive", "sex", "--rounds", 2, "--max-gap", 0.3)
+    run("train", decided / "d.parquet", *task, "-o", decided / "p")
+    failed = run("audit", decided / "p", decided / "decided.csv", code=1).stderr
+    assert "commas that may separate decimals or thousands, such as '" in failed
+
+
 def test_the_commands_refuse_thousands(credit):
     path = credit / "credit.csv"
     grouped = pd.read_csv(path, sep=";", decimal=",")["income"].map(lambda one: f"{one:,.1f}")

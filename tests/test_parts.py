@@ -238,6 +238,22 @@ def test_limits_are_those_of_the_whole_table(monkeypatch):
         encode_all(parts(list(range(300)), texts))
 
 
+def test_dates_as_text_are_judged_over_all_parts():
+    """Other text in one part makes them categories, as it does in one table."""
+
+    def encode(*days, **reader):
+        parts = [good_part(X=frame(a=list(values)), name=values[0]) for values in days]
+        return merge([describe(part, Reader(**reader)) for part in parts], Reader(**reader)).encoder
+
+    january, february = [f"2026-01-0{day}" for day in "1234"], ["01.02.2026", None] * 2
+    with pytest.raises(ValueError, match="'a' holds dates as text, such as '01"):
+        encode(january, february)
+    assert encode(january, february, categorical_features=["a", "b"]).categories[0][-1] == (
+        "2026-01-04"
+    )
+    assert encode(january, [*february[:3], "unknown"]).categories[0][-1] == "unknown"
+
+
 def test_weights_are_judged_over_all_parts():
     def table(*weights):
         parts = [good_part(sample_weight=weight) for weight in weights]

@@ -75,6 +75,8 @@ def test_the_report_begins_with_what_is_decided(report):
     )
     assert text.startswith("# Fairness report: credit.fairproj")
     assert card.startswith("# Model card: credit.fairproj")
+    names = [line.split(" | ")[0] for line in card.split("## Intended use")[0].splitlines()]
+    assert names.count("| Model") == 1
 
 
 def test_the_report_holds_what_an_auditor_reads(folder, report):

@@ -457,6 +457,23 @@ def test_results_do_not_depend_on_the_number_of_jobs():
     pd.testing.assert_frame_equal(one, two)
 
 
+@pytest.mark.parametrize("weight", [None, np.full(len(Y), 3.0)])
+def test_equal_weights_stay_one_number_in_folds_and_in_other_processes(weight):
+    data = SearchData.of(PAPER, "epsilon", X, Y, GROUPS, weight)
+    fold = data.take(np.arange(0, len(Y), 2))
+    for part in (data, fold, pickle.loads(pickle.dumps(fold))):
+        for sample in (part.sample, part.prepared.sample):
+            assert sample.has_one_weight
+            assert sample.weight.shape == sample.y.shape
+            assert sample.weight[-1] == (1.0 if weight is None else 1.5)
+
+
+def test_other_weights_are_the_same_in_other_processes():
+    weight = np.linspace(0.5, 1.5, len(Y))
+    sample = SearchData.of(PAPER, "epsilon", X, Y, GROUPS, weight).sample
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(sample)).weight, sample.weight)
+
+
 # What the user registered
 
 

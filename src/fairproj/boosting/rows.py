@@ -43,7 +43,7 @@ class ScoredRows:
         self.cells = sample.cells
         self.order = CellOrder(self.cells)
         total = float(self.cells.total(sample.weight).sum())
-        differ = len(sample) > 0 and sample.weight.strides != (0,)
+        differ = len(sample) > 0 and not sample.has_one_weight
         any_differ, n_rows = self.cells.reduction.sum(np.array([float(differ), len(sample)]))
         # Equal weights are one number on all workers, and their rows have no weights of their own.
         self._unit = 1.0 if any_differ else 1.0 / n_rows

@@ -246,6 +246,7 @@ def _save(
         None,
         command_line(),
         alternatives=" ".join(found.summary()[:2]),
+        decimals=rows.decimals,
     )
     chosen.save(path, metadata=record.to_metadata())
 

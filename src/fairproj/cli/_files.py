@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fairproj import load
+from fairproj.cli._record import read_record
 from fairproj.io.atomic import check_writable, keep_existing
 from fairproj.io.table_types import column_types
 from fairproj.io.tables import is_data_path, is_pattern
@@ -65,7 +66,13 @@ def feature_types(model: Any, features: list[str]) -> dict[str, Any]:
     encoding = model.encoding_
     if encoding is None:
         return {}
-    return column_types(features, encoding.categories, encoding.booleans)
+    return column_types(features, encoding.categories, encoding.booleans, trained_decimals(model))
+
+
+def trained_decimals(model: Any) -> dict[str, str]:
+    """The signs before the decimals of columns of numbers in the file of training."""
+    record = read_record(model)
+    return {} if record is None else record.decimals
 
 
 def check_outputs(

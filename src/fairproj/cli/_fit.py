@@ -138,6 +138,7 @@ def train_in_memory(data: Path, plan: Plan) -> Result:
         command_line(),
         confirmation,
         findings,
+        decimals=rows.decimals,
     )
     return Result(model, record, None if test is None else _audit_held_out(model, test, record))
 

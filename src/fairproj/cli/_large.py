@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from pyarrow import parquet
-from sklearn.base import clone
 
 from fairproj import FairBoostClassifier
 from fairproj.cli._choice import Choice, RuleChooser, TimeChooser, make_rule
@@ -20,22 +20,23 @@ from fairproj.cli._console import row_bar
 from fairproj.cli._record import HeldOut
 from fairproj.cli._rows import (
     Task,
-    check_kinds,
     check_no_missing,
     check_sides,
     check_some_weight,
+    check_usable,
     check_weights,
     choose_features,
-    time_advice,
+    unusable_kind,
 )
 from fairproj.cli._streams import Keys, check_names, find_keys
+from fairproj.data.dates import are_dates
 from fairproj.data.parts import Part
 from fairproj.data.time_split import Times
-from fairproj.estimators.fairboost import BASELINE_PARAMETERS, HELD_OUT
+from fairproj.estimators.fairboost import HELD_OUT
 from fairproj.io.cell_codes import CellCoder
 from fairproj.io.parquet import ParquetSource
-from fairproj.io.table_types import NUMBERS, column_kinds, kind_of
-from fairproj.io.tables import DataFiles, check_columns, translate_errors
+from fairproj.io.table_types import DATE_TEXT, NUMBERS, column_kinds, kind_of
+from fairproj.io.tables import DataFile, DataFiles, check_columns, translate_errors
 from fairproj.io.training_rows import (
     HeldOutByCell,
     HeldOutByTime,
@@ -181,16 +182,39 @@ def _check_weights(data: DataFiles, task: Task) -> None:
 
 def _kinds(data: DataFiles, features: list[str]) -> dict[str, str]:
     """The kinds of the features, which must be usable in every file."""
-    kinds: dict[str, str] = {}
+    kinds_of_files = [_kinds_in(file, features) for file in data.files]
+    texts = [n for n in features if {kinds[n] for kinds in kinds_of_files} <= {"text", "empty"}]
+    dates = dict.fromkeys(_find_dates(data, texts), DATE_TEXT)
+    for file, found in zip(data.files, kinds_of_files, strict=True):
+        kinds = found | dates
+        check_usable(file.path, kinds, {name: unusable_kind(kinds[name]) for name in kinds})
+    with_values = [{n: k for n, k in kinds.items() if k != "empty"} for kinds in kinds_of_files]
+    return dict.fromkeys(features, "empty") | dict(ChainMap(*with_values))
+
+
+def _kinds_in(file: DataFile, names: list[str]) -> dict[str, str]:
+    with translate_errors(file.path):
+        schema = parquet.read_schema(file.path)
+    return {name: kind_of(schema.field(name).type) for name in names}
+
+
+def _find_dates(data: DataFiles, texts: list[str]) -> list[str]:
+    """The columns among these all of whose values are dates; others are given up where one is not.
+
+    So most columns are read in the first rows only.
+    """
+    dates = dict.fromkeys(texts, False)  # whether there were any values yet
     for file in data.files:
-        with translate_errors(file.path):
-            schema = parquet.read_schema(file.path)
-        found = {name: kind_of(schema.field(name).type) for name in features}
-        advice = f"or leave them out with --drop{time_advice(found, features)}"
-        check_kinds(file.path, found, features, advice)
-        kinds = {name: found[name] if kind == "empty" else kind for name, kind in kinds.items()}
-        kinds = {**found, **kinds}
-    return kinds
+        for chunk in file.chunks(list(dates), {}) if dates else ():
+            for name in list(dates):
+                values = chunk.column(name).drop_null().unique().to_pandas()
+                if are_dates(values):
+                    dates[name] = True
+                elif len(values):
+                    del dates[name]
+            if not dates:
+                break
+    return [name for name, is_date in dates.items() if is_date]
 
 
 @dataclass(frozen=True)
@@ -263,13 +287,15 @@ def _fit_there(estimator: Any, source: Any, resume_from: Any = None, **options: 
     if "baseline" in parameters:
         parameters["baseline"] = False  # its scores need all rows in one place
     kind = getattr(distributed, f"Dask{type(estimator).__name__}")
-    model = kind(**parameters, **options).fit(source, None, resume_from=resume_from)
-    return model.to_local()
+    model = kind(**parameters, **options)
+    if isinstance(estimator, FairBoostClassifier):
+        model._choose_best = estimator._choose_best
+    return model.fit(source, None, resume_from=resume_from).to_local()
 
 
 def _without_constraint(model: FairBoostClassifier) -> FairBoostClassifier:
     """The same settings without a constraint, with the same rows to watch."""
-    plain: FairBoostClassifier = clone(model).set_params(**BASELINE_PARAMETERS)
+    plain = model._without_constraint()
     if plain.validation_fraction == "auto":
         certificate: Any = model.certificate_
         watched = certificate.watched_on == "held-out rows"

@@ -13,7 +13,7 @@ import pyarrow as pa
 from fairproj.cli._by import CountsBy
 from fairproj.cli._choice import Choice
 from fairproj.cli._console import row_bar
-from fairproj.cli._files import feature_types
+from fairproj.cli._files import feature_types, trained_decimals
 from fairproj.cli._rows import Task, check_kinds, find_label, is_spelling, without_numbers
 from fairproj.cli._streams import (
     Keys,
@@ -27,7 +27,7 @@ from fairproj.data.checks import listing
 from fairproj.data.user_warning import warn_user
 from fairproj.io.cell_codes import CellCoder
 from fairproj.io.prefetch import prefetch
-from fairproj.io.table_types import column_kinds, to_frame
+from fairproj.io.table_types import KnownNumber, column_kinds, to_frame
 from fairproj.io.tables import DataFileError, DataFiles
 from fairproj.report import add_estimator, can_explain, summarize_counts
 
@@ -82,7 +82,9 @@ class ModelRows:
         check_names(data, task, features)
         known = feature_types(model, features)
         types = without_numbers(known, task)
-        keys = find_keys(data, task, types)
+        decimals = trained_decimals(model)
+        ranged = {name: KnownNumber(decimals.get(name)) for name in task.ranges}
+        keys = find_keys(data, task, types | ranged)
         label = keys.check(task)
         if new_groups:
             keys.check_ranges_named(task, label)

@@ -184,7 +184,8 @@ class TrainingRecord:
     """The task, data and date of a training run, and the split, the targets and the search.
 
     ``findings`` are those of the checks before training. ``alternatives`` is what
-    `fairproj alternatives` came to, where that chose the model.
+    `fairproj alternatives` came to, where that chose the model. ``decimals`` has the sign before
+    the decimals of each column of numbers of a CSV file, ``"."`` or ``","``.
     """
 
     task: Task
@@ -197,11 +198,13 @@ class TrainingRecord:
     confirmation: Confirmation | None = None
     findings: list[Finding] = field(default_factory=list)
     alternatives: str | None = None
+    decimals: dict[str, str] = field(default_factory=dict)
     date: str = field(default_factory=lambda: datetime.date.today().isoformat(), kw_only=True)
 
     def __post_init__(self) -> None:
         _check(len(self.targets) > 0, "targets is empty")
         _check(len(self.task.sensitive) > 0, "task.sensitive is empty")
+        _check(set(self.decimals.values()) <= {".", ","}, "decimals has an unknown sign")
 
     def to_metadata(self) -> dict[str, Any]:
         return {_KEY: to_dict(self)}

@@ -209,7 +209,10 @@ def parse_sensitive(
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a file, a description of which ones, and whether the model was trained on them."""
+    """Rows of a file, a description of which ones, and whether the model was trained on them.
+
+    ``decimals`` are the signs before decimals of columns of numbers, where a CSV file has them.
+    """
 
     file: DataFile
     frame: pd.DataFrame
@@ -220,6 +223,7 @@ class Rows:
     positive: Any
     kinds: dict[str, str]
     sha256: str
+    decimals: dict[str, str] = field(default_factory=dict)
     which: str = ""
     seen: bool | None = None
 
@@ -249,11 +253,13 @@ def read_rows(
         used = {*features, *task.keys, *task.others}
         unused = [name for name in file.column_names() if name not in used]
     known = without_numbers(types or {}, task)
-    frame, kinds, problems = file.read_any_frame(known, unused)
+    frame, kinds, problems, decimals = file.read_any_frame(known, unused)
     for name in [*task.keys, *task.others, *(features or [])]:
         if name in problems:
             raise file.unread(problems[name])
     rows = make_rows(file, frame, kinds, task, features, sha256)
+    used = {*rows.kinds, *task.keys, *task.others}
+    rows = replace(rows, decimals={name: decimals[name] for name in decimals if name in used})
     if features is None:
         check_features(rows, problems)
     return rows
@@ -524,7 +530,7 @@ def check_kinds(path: object, kinds: Mapping[str, str], names: Sequence[str], ad
         )
 
 
-def time_advice(kinds: Mapping[str, str], names: Iterable[str]) -> str:
+def _time_advice(kinds: Mapping[str, str], names: Iterable[str]) -> str:
     """A column of dates that may not be a feature may say which rows come last."""
     dates = [name for name in names if kinds[name] in DATES]
     return (
@@ -538,27 +544,36 @@ def check_features(rows: Rows, problems: Mapping[str, Problem]) -> None:
         name: problems[name].holds if name in problems else _unusable_words(rows, name)
         for name in rows.kinds
     }
+    refused = [name for name, words in holds.items() if words]
+    if len(refused) == 1 and refused[0] in problems:
+        raise rows.file.unread(problems[refused[0]])
+    check_usable(rows.file.path, rows.kinds, holds)
+
+
+def check_usable(path: object, kinds: Mapping[str, str], holds: Mapping[str, str]) -> None:
+    """Refuse features that hold what no tree can use; the words of others are empty."""
     refused = {name: words for name, words in holds.items() if words}
     if not refused:
         return
-    if len(refused) == 1 and (name := next(iter(refused))) in problems:
-        raise rows.file.unread(problems[name])
     shown = ", ".join(f"{name!r} ({words})" for name, words in refused.items())
     drop = " ".join(f"--drop {shlex.quote(name)}" for name in refused)
     features, them = ("a feature", "it") if len(refused) == 1 else ("features", "them")
     raise ValueError(
-        f"{rows.file.path} has {counted(len(refused), 'column')} that cannot be used as {features}"
-        f": {shown}; turn {them} into numbers or a few categories, or leave {them} out with {drop}"
-        f"{time_advice(rows.kinds, refused)}"
+        f"{path} has {counted(len(refused), 'column')} that cannot be used as {features}: {shown}; "
+        f"turn {them} into numbers or a few categories, or leave {them} out with {drop}"
+        f"{_time_advice(kinds, refused)}"
     )
 
 
 def _unusable_words(rows: Rows, name: str) -> str:
     """What a column holds that no tree can use; empty if one can."""
     kind = rows.kinds[name]
-    if kind not in USABLE:
-        return kind_words(kind)
-    return many_categories(rows.X[name]) if kind == "text" else ""
+    return many_categories(rows.X[name]) if kind == "text" else unusable_kind(kind)
+
+
+def unusable_kind(kind: str) -> str:
+    """What a column of a kind that no tree can use holds; empty for other kinds."""
+    return "" if kind in USABLE else kind_words(kind)
 
 
 def many_categories(values: pd.Series) -> str:

@@ -35,7 +35,14 @@ from fairproj.data.ranges import range_names
 from fairproj.data.user_warning import UserNote, warn_user
 from fairproj.io.cell_codes import CellCoder, cut_column
 from fairproj.io.number_texts import NumberTexts, find_traits, read_commas
-from fairproj.io.table_types import NUMBERS, USABLE, ColumnTypes, column_kinds, kind_of
+from fairproj.io.table_types import (
+    NUMBERS,
+    USABLE,
+    ColumnTypes,
+    KnownNumber,
+    column_kinds,
+    kind_of,
+)
 from fairproj.io.tables import (
     DataFile,
     DataFiles,
@@ -162,7 +169,7 @@ def find_keys(
     if by is not None:
         columns.append(by.name)
     known = {name: kind for name, kind in (types or {}).items() if name in columns}
-    known |= dict.fromkeys(task.ranges, pa.float64())
+    known = dict.fromkeys(task.ranges, KnownNumber()) | known
     texts = [name for name in columns if name not in known]
     found = _KeyFinder(columns, texts, task, by)
     with busy("reading labels and groups", data.n_bytes):

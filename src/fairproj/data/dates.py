@@ -37,7 +37,7 @@ def to_iso(text: str) -> str | None:
     return text
 
 
-def are_dates(values: pd.Series) -> bool:
+def are_dates(values: pd.Series | pd.Index[Any]) -> bool:
     """Whether all values that are not missing are texts of dates."""
     different = values.dropna().unique()
     return len(different) > 0 and all(isinstance(one, str) and to_iso(one) for one in different)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from fairproj.data.checks import counted, listing
 from fairproj.data.columns import is_frame, is_lazy
+from fairproj.data.dates import are_dates
 from fairproj.data.reduction import Reduction
 from fairproj.data.types import Matrix
 from fairproj.data.user_warning import warn_user
@@ -125,6 +126,18 @@ class FeatureEncoder:
         categories = {position: index.to_numpy() for position, index in self._categories.items()}
         return Encoding(self._names, categories, self._booleans, self._had_missing, self._typical)
 
+    def refuse_dates(self) -> None:
+        """Refuse text whose values in the whole table are dates: new rows have other ones.
+
+        A column that the user names in ``categorical_features`` is not refused.
+        """
+        for position, categories in self._categories.items():
+            if self._are_dates(categories):
+                raise _date_error(self._names[position], categories)
+
+    def _are_dates(self, categories: pd.Index[Any]) -> bool:
+        return self._chosen() is None and are_dates(categories)
+
     def refuse_missing(self, reader: str) -> None:
         """Refuse rows with missing values, which ``reader`` cannot use."""
         names = [self._names[i] for i in np.flatnonzero(self._had_missing)]
@@ -172,6 +185,7 @@ class FeatureEncoder:
                 merged._categories[position] = merged._learn(known, merged._names[position])
             merged._booleans.append(all(each._booleans[position] for each in typed))
         merged._had_missing = np.any([each._had_missing for each in encoders], axis=0)
+        merged.refuse_dates()
         merged._merge_medians(encoders)
         return merged
 
@@ -245,12 +259,14 @@ class FeatureEncoder:
             raise ValueError(
                 f"column {name!r} mixes values of several types; make it all text or all numbers"
             ) from None
+        index: pd.Index[Any] = pd.Index(categories)
         if len(categories) > self._max_categories:
+            if self._are_dates(index):
+                raise _date_error(name, index)
             raise ValueError(
                 f"column {name!r} has {len(categories)} categories, the most a tree can tell apart "
                 f"is max_bins={self._max_categories}; drop it or join rare categories"
             )
-        index: pd.Index[Any] = pd.Index(categories)
         return index
 
     def _frame_matrix(self, frame: nw.DataFrame[Any]) -> Matrix:
@@ -366,6 +382,13 @@ class FeatureEncoder:
             column = matrix[:, position]
             column[np.isnan(column)] = self._typical[position]
         return matrix
+
+
+def _date_error(name: Any, dates: pd.Index[Any]) -> ValueError:
+    return ValueError(
+        f"column {name!r} holds dates as text, such as {dates[0]!r}, which trees cannot use; turn "
+        "it into numbers or drop it, or name it in categorical_features if its dates are categories"
+    )
 
 
 def column_extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

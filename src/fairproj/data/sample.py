@@ -70,6 +70,21 @@ class Sample:
     def __len__(self) -> int:
         return len(self.y)
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self.has_one_weight:
+            state["weight"] = self.weight[:1]  # pickle would write the number once for each row
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        weight = np.broadcast_to(state["weight"], state["y"].shape)
+        self.__dict__.update(state, weight=weight)
+
+    @property
+    def has_one_weight(self) -> bool:
+        """Whether the weights are one number, repeated without memory."""
+        return len(self) > 0 and self.weight.strides == (0,)
+
     @property
     def blocks(self) -> Blocks:
         return self.parts or Blocks.whole(len(self))
@@ -102,12 +117,16 @@ class Sample:
             self,
             X=X,
             y=self.y[rows],
-            weight=_take_weights(self.weight, rows),
+            weight=self._take_weights(rows),
             groups=groups,
             encoder=None if self.encoder is None else self.encoder.for_rows(X, self.reduction),
             parts=None if self.parts is None else self.parts.take(rows),
             cache={},
         )
+
+    def _take_weights(self, rows: Codes) -> Array:
+        taken: Array = self.weight[rows]
+        return np.broadcast_to(self.weight[0], len(taken)) if self.has_one_weight else taken
 
     def with_weight(self) -> Sample:
         """The rows whose weight is not zero."""
@@ -129,9 +148,7 @@ def make_sample(
     """Check what comes with X and put it together; without sensitive features, one group."""
     y, classes = check_labels(y)
     check_lengths(X, y)
-    weight = scale_weights(check_weights(sample_weight, len(y)))
-    if weight.min() == weight.max():
-        weight = np.broadcast_to(weight[0], len(weight))
+    weight = compact_weights(scale_weights(check_weights(sample_weight, len(y))))
     groups = Groups(np.zeros(len(y), dtype=np.intp), ["all"])
     if sensitive_features is not None:
         groups = check_groups(sensitive_features, len(y))
@@ -149,11 +166,9 @@ def scale_weights(weight: Array, largest: float | None = None) -> Array:
     return scaled
 
 
-def _take_weights(weight: Array, rows: Codes) -> Array:
-    """The weights of some rows; one number that is repeated stays one."""
-    taken: Array = weight[rows]
-    one = len(weight) > 0 and weight.strides == (0,)
-    return np.broadcast_to(weight[0], len(taken)) if one else taken
+def compact_weights(weight: Array) -> Array:
+    """The weights of all rows of a table; equal ones as one number, repeated without memory."""
+    return np.broadcast_to(weight[0], len(weight)) if weight.min() == weight.max() else weight
 
 
 def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:

@@ -447,5 +447,10 @@ class DaskFairBoostClassifier(DaskClassifier, FairBoostClassifier):
         self._train_on_cluster(training, None if X_val is None else watched, resume_from)
         return self
 
+    def _worker_model(self, seed: int, watched: bool) -> BoostedClassifier:
+        model = super()._worker_model(seed, watched)
+        model._choose_best = self._choose_best
+        return model
+
     def _validation_sample(self, training: Any, validation: tuple[Any, ...]) -> Any:
         """The workers make it; what is given with X_val was checked before this is called."""

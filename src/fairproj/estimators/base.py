@@ -169,6 +169,7 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if encoder is None:
                 encoder = FeatureEncoder(self.categorical_features, self.max_bins, kept, taken)
                 X = encoder.fit_transform(X)
+                encoder.refuse_dates()
             else:
                 X = encoder.transform(X, fill=fill)
             if "missing" not in self._kind.accepts:

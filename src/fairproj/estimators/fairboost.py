@@ -205,6 +205,7 @@ class FairBoostClassifier(BoostedClassifier):
 
     baseline_: FairBoostClassifier
     price_: Price
+    _choose_best = False  # keep the round of least loss also where nothing is constrained
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
@@ -415,11 +416,17 @@ class FairBoostClassifier(BoostedClassifier):
             seed = check_random_state(settings.random_state).randint(np.iinfo(np.int32).max)
             settings = replace(settings, random_state=int(seed))
         self._train(sample, held_out, settings)
-        plain = clone(self).set_params(**BASELINE_PARAMETERS)
+        plain = self._without_constraint()
         plain._take_over(self)
-        plain._train(sample, held_out, settings, choose_best=True)
+        plain._train(sample, held_out, settings)
         self.baseline_ = plain
         self.price_ = measure_price(self, plain, sample if held_out is None else held_out)
+
+    def _without_constraint(self) -> FairBoostClassifier:
+        """The same settings without a constraint, not fitted; it keeps the round of least loss."""
+        plain: FairBoostClassifier = clone(self).set_params(**BASELINE_PARAMETERS)
+        plain._choose_best = True
+        return plain
 
     def _take_over(self, other: FairBoostClassifier) -> None:
         """What another model learnt about input and labels."""
@@ -428,9 +435,7 @@ class FairBoostClassifier(BoostedClassifier):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def _train(
-        self, sample: Any, held_out: Any, settings: LearnerSettings, *, choose_best: bool = False
-    ) -> None:
+    def _train(self, sample: Any, held_out: Any, settings: LearnerSettings) -> None:
         n_rows = sample.n_rows
         if settings.subsample * n_rows < 1:
             raise ValueError(
@@ -451,7 +456,7 @@ class FairBoostClassifier(BoostedClassifier):
             scale, rate = objective.loss.link_scale, self.learning_rate
             run = Run(engine, scale, learners, records, reason, rate, limits)
             outcome = finish_signed_costs(
-                run, objective, choose_best=choose_best or self.early_stopping
+                run, objective, choose_best=self._choose_best or self.early_stopping
             )
             observed: Any = outcome.history[outcome.history.n_kept - 1].observed
             self._cut = float(observed.cut)

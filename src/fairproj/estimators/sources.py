@@ -13,7 +13,7 @@ from fairproj.data.batches import BatchMatrix, ChosenRows
 from fairproj.data.checks import Groups
 from fairproj.data.encoder import FeatureEncoder
 from fairproj.data.parts import Part, PartRows, Reader, describe_rows, merge
-from fairproj.data.sample import Sample
+from fairproj.data.sample import Sample, compact_weights
 from fairproj.estimators.base import BoostedClassifier, Prepared
 from fairproj.io.progress import time_bar
 from fairproj.io.sources import Source
@@ -55,7 +55,7 @@ def prepare_source(
         BatchMatrix(source, table, chosen),
         y,
         table.classes,
-        np.concatenate(weights) if weights else np.broadcast_to(1.0, len(y)),
+        compact_weights(np.concatenate(weights)) if weights else np.broadcast_to(1.0, len(y)),
         Groups(np.concatenate([each.codes for each in encoded]), table.group_values),
         table.positive_class,
         table.encoder,

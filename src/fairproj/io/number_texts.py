@@ -2,7 +2,8 @@
 
 ``20000,5`` is a number with a decimal comma. ``1,234`` may be one, or one thousand two hundred and
 thirty-four; another value of the column, such as ``0,5``, or another column of the file may tell.
-In a file with decimal commas, the same holds of ``1.234`` and ``0.5``.
+In a file with decimal commas, the same holds of ``1.234`` and ``0.5``. Where a file does not tell,
+the one that a model was trained from may have told.
 Values such as ``1.234,50`` and ``1,234.50`` have separators of thousands, which are not read: the
 user is asked to remove them.
 """
@@ -10,7 +11,7 @@ user is asked to remove them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -118,6 +119,13 @@ class Traits:
         return Spelling.mixed if "both" in self.matched and self.comma else None
 
 
+def _settle(spelling: Spelling | None, decimal: str | None) -> Spelling | None:
+    """How numbers are written, where the sign before decimals in training may tell."""
+    if spelling is Spelling.ambiguous and decimal == ",":
+        return Spelling.decimal_comma
+    return None if spelling is Spelling.ambiguous_points and decimal == "." else spelling
+
+
 def _all_match(values: Any, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(values, pattern), min_count=0).as_py())
 
@@ -135,23 +143,35 @@ class NumberTexts:
     found : mapping of str to (Spelling, str)
     nearly : mapping of str to NearlyNumbers
         The columns in which nearly all values are numbers.
+    points : sequence of str
+        The columns of numbers that are not text: points separate their decimals.
     """
 
     found: Mapping[str, tuple[Spelling, str]]
     nearly: Mapping[str, NearlyNumbers] = field(default_factory=dict)
+    points: Sequence[str] = ()
 
     @classmethod
-    def of_traits(cls, traits: Mapping[str, Traits]) -> NumberTexts:
+    def of_traits(
+        cls,
+        traits: Mapping[str, Traits],
+        decimals: Mapping[str, str] | None = None,
+        *,
+        has_commas: bool = False,
+    ) -> NumberTexts:
         """Where a column of a file has decimal commas, those of others are read as such too.
 
-        Where none has, points separate decimals.
+        Where none has, points separate decimals. ``decimals`` are the signs before decimals in
+        training, for columns that are ambiguous; ``has_commas`` says that a column that is not
+        among these has decimal commas.
         """
-        spelled = {
-            name: (each.spelling, each.example or "")
-            for name, each in traits.items()
-            if each.spelling is not None
-        }
-        if not any(spelling is Spelling.decimal_comma for spelling, _ in spelled.values()):
+        spelled = {}
+        for name, each in traits.items():
+            spelling = _settle(each.spelling, (decimals or {}).get(name))
+            if spelling is not None:
+                spelled[name] = (spelling, each.example or "")
+        has_commas |= any(one is Spelling.decimal_comma for one, _ in spelled.values())
+        if not has_commas:
             points = Spelling.ambiguous_points
             return cls({name: one for name, one in spelled.items() if one[0] is not points})
         return cls(
@@ -165,6 +185,11 @@ class NumberTexts:
     def commas(self) -> list[str]:
         """The columns with decimal commas."""
         return self._spelled(Spelling.decimal_comma)
+
+    @property
+    def decimals(self) -> dict[str, str]:
+        """The sign before the decimals of each column of numbers."""
+        return dict.fromkeys(self.points, ".") | dict.fromkeys(self.commas, ",")
 
     def _spelled(self, spelling: Spelling) -> list[str]:
         return [name for name, (found, _) in self.found.items() if found is spelling]

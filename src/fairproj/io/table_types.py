@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -56,8 +56,19 @@ class KnownText:
     categories: frozenset[str]
 
 
+@dataclass(frozen=True)
+class KnownNumber:
+    """The type of a column that held numbers in training.
+
+    ``decimal`` is the sign before decimals there, ``"."`` or ``","``; None if no text told it.
+    """
+
+    decimal: str | None = None
+
+
 # What the reading functions accept for each column.
-ColumnTypes = Mapping[str, pa.DataType | KnownText]
+ColumnType: TypeAlias = pa.DataType | KnownText | KnownNumber
+ColumnTypes = Mapping[str, ColumnType]
 
 
 def kind_of(arrow_type: pa.DataType) -> str:
@@ -83,20 +94,23 @@ def with_date_texts(
     return {**kinds, **dict.fromkeys(texts, DATE_TEXT)}
 
 
-def is_text(column_type: pa.DataType | KnownText | None) -> bool:
+def is_text(column_type: ColumnType | None) -> bool:
     """Whether a column type is text; None stands for a type that is not known."""
-    if isinstance(column_type, KnownText):
-        return True
-    return column_type is not None and kind_of(column_type) == "text"
+    if isinstance(column_type, pa.DataType):
+        return kind_of(column_type) == "text"
+    return isinstance(column_type, KnownText)
 
 
 def column_types(
-    features: Sequence[str], categories: Mapping[int, Sequence[Any]], booleans: Sequence[bool]
+    features: Sequence[str],
+    categories: Mapping[int, Sequence[Any]],
+    booleans: Sequence[bool],
+    decimals: Mapping[str, str],
 ) -> dict[str, Any]:
     """Choose types for the columns of new rows, so that values mean what they meant in training.
 
     ``categories`` has the categories of a column by its position, ``booleans`` whether it held
-    booleans.
+    booleans, ``decimals`` the sign before decimals by the names of columns.
     """
     types: dict[str, Any] = {}
     for position, name in enumerate(features):
@@ -104,13 +118,29 @@ def column_types(
         if texts:
             types[name] = KnownText(texts)
         else:
-            types[name] = pa.bool_() if booleans[position] else pa.float64()
+            number = KnownNumber(decimals.get(name))
+            types[name] = pa.bool_() if booleans[position] else number
     return types
 
 
 def csv_types(types: ColumnTypes) -> dict[str, pa.DataType]:
     """The types as pyarrow's CSV reader accepts them."""
-    return {n: pa.string() if isinstance(t, KnownText) else t for n, t in types.items()}
+    return {name: _csv_type(column_type) for name, column_type in types.items()}
+
+
+def _csv_type(column_type: ColumnType) -> pa.DataType:
+    if isinstance(column_type, KnownText):
+        return pa.string()
+    return pa.float64() if isinstance(column_type, KnownNumber) else column_type
+
+
+def known_decimals(types: ColumnTypes) -> dict[str, str]:
+    """The sign before decimals in training, of the columns of numbers where it is known."""
+    return {
+        name: one.decimal
+        for name, one in types.items()
+        if isinstance(one, KnownNumber) and one.decimal is not None
+    }
 
 
 def mark_missing(table: pa.Table, types: ColumnTypes) -> pa.Table:

@@ -55,6 +55,7 @@ from fairproj.io.table_types import (
     column_kinds,
     csv_types,
     kind_words,
+    known_decimals,
     mark_missing,
 )
 from fairproj.io.unpacked import Limit, TooLargeError
@@ -153,23 +154,22 @@ class DataFile:
             table = arrow_csv.read_csv(stream, **self._csv_options(used))
         table = read_commas(mark_missing(table, types), commas)
         traits = find_traits((name, table.column(name)) for name in _inferred(table, types))
-        spelled = NumberTexts.of_traits(traits | self._grouped_points(table, types, traits))
-        return read_commas(table, spelled.commas), spelled
-
-    def _grouped_points(
-        self, table: pa.Table, types: ColumnTypes, traits: Mapping[str, Traits]
-    ) -> dict[str, Traits]:
-        """Columns such as 1.234, 12.500 in a file with decimal commas: they were read as numbers.
-
-        The text of the file tells.
-        """
-        if not NumberTexts.of_traits(traits).commas:
-            return {}
-        numbers = [
+        points = [
             name
             for name in _inferred(table, types)
             if pa.types.is_floating(table.schema.field(name).type)
         ]
+        has_commas = bool(commas)
+        if has_commas or NumberTexts.of_traits(traits).commas:
+            traits |= self._grouped_points(points)
+        spelled = NumberTexts.of_traits(traits, has_commas=has_commas)
+        return read_commas(table, spelled.commas), replace(spelled, points=points)
+
+    def _grouped_points(self, numbers: list[str]) -> dict[str, Traits]:
+        """Columns such as 1.234, 12.500 in a file with decimal commas: they were read as numbers.
+
+        The text of the file tells.
+        """
         texts = dict.fromkeys(numbers, pa.string())
         with self._open_for_arrow(at_once=True) as stream:
             again = arrow_csv.read_csv(stream, **self._csv_options(texts, numbers))
@@ -178,14 +178,14 @@ class DataFile:
 
     def _commas(self, types: ColumnTypes) -> list[str]:
         """The columns to be read as numbers in which the beginning of the file has commas."""
-        numbers = [name for name, one in types.items() if one == pa.float64()]
+        numbers = [name for name, one in csv_types(types).items() if one == pa.float64()]
         names = [name for name in self.column_names() if name in numbers]
         if self.kind != "csv" or not names:
             return []
-        traits = self._head_traits(names)
-        spelled = NumberTexts.of_traits(traits)
+        traits, decimals = self._head_traits(names), known_decimals(types)
+        spelled = NumberTexts.of_traits(traits, decimals)
         if any(one in AMBIGUOUS for one, _ in spelled.found.values()):
-            spelled = NumberTexts.of_traits(self._all_traits(traits))
+            spelled = NumberTexts.of_traits(self._all_traits(traits), decimals)
         for problem in spelled.problems().values():
             raise DataFileError(f"{self.path}: {problem.sentence}")
         self._say(spelled)
@@ -227,15 +227,18 @@ class DataFile:
 
         Numbers with separators of thousands are refused, but for ``unused`` columns.
         """
-        frame, kinds, problems = self.read_any_frame(types, unused)
+        frame, kinds, problems, _ = self.read_any_frame(types, unused)
         for problem in problems.values():
             raise self.unread(problem)
         return frame, kinds
 
     def read_any_frame(
         self, types: ColumnTypes | None = None, unused: Sequence[str] = ()
-    ) -> tuple[pd.DataFrame, dict[str, str], dict[str, Problem]]:
-        """The same, and the columns whose numbers cannot be read, which are not refused."""
+    ) -> tuple[pd.DataFrame, dict[str, str], dict[str, Problem], dict[str, str]]:
+        """The same, and the columns whose numbers cannot be read, which are not refused.
+
+        The last are the signs before the decimals of columns of numbers, where a CSV file has them.
+        """
         frame, kinds, spelled = self.read_spelled_frame(types)
         problems = spelled.problems()
         for name, nearly in spelled.nearly.items():
@@ -244,7 +247,8 @@ class DataFile:
             elif name not in unused:
                 warn_user(f"{self.path}: {nearly.sentence()}")
         self._say(spelled)
-        return frame, kinds, {name: one for name, one in problems.items() if name not in unused}
+        problems = {name: one for name, one in problems.items() if name not in unused}
+        return frame, kinds, problems, spelled.decimals
 
     def unread(self, problem: Problem) -> DataFileError:
         """What to say of a column whose numbers cannot be read."""

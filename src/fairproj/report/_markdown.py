@@ -63,9 +63,11 @@ def model_card(content: Content) -> str:
     name = content["title"].removeprefix("Fairness report: ")
     names = " and the ".join(one["name"] for one in content["targets"])
     looked_at = f"The {names} {'was' if len(content['targets']) == 1 else 'were'} looked at."
+    known = {row[0] for row in content["subject"]}
+    asked = [row for row in content["asked"] if row[0] not in known]
     parts = [
         f"# Model card: {_escape(name)}",
-        *_section("Model", [_table(["", ""], [*content["subject"], *content["asked"]])]),
+        *_section("Model", [_table(["", ""], [*content["subject"], *asked])]),
         *_section("Intended use", [ask]),
         *_section("Out of scope", [ask]),
         *_section("Evaluation", [_escape(looked_at), *map(_escape, content["summary"])]),

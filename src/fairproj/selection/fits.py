@@ -30,7 +30,13 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import Groups, check_aligned, check_pos_label
 from fairproj.data.columns import split_sensitive_columns, take_rows
-from fairproj.data.sample import Sample, make_sample, match_groups, scale_weights
+from fairproj.data.sample import (
+    Sample,
+    compact_weights,
+    make_sample,
+    match_groups,
+    scale_weights,
+)
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.base import BoostedClassifier, Prepared
 from fairproj.inference.report import innermost, kept_model, predict_labels
@@ -209,7 +215,7 @@ class SearchData:
         sample = self.sample.take(rows, keep_groups=True)
         prepared = None if self.prepared is None else self.prepared.take(rows)
         if prepared is not None:  # scaled as in a fit on these rows alone
-            own = scale_weights(prepared.sample.weight)
+            own = compact_weights(scale_weights(prepared.sample.weight))
             prepared = replace(prepared, sample=replace(prepared.sample, weight=own))
         return SearchData(X, y, sensitive_features, weight, sample, prepared)
 
