@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import lightgbm as lgb
+import numpy as np
 import pandas as pd
 
 from fairboost_common import EG_BOUND, LOADERS, RUNS, TARGET, WORDS, load, quiet, trees
@@ -18,11 +19,15 @@ from fairproj.experiments._tables import markdown
 from kept import Case, run_cases
 from problems import mostly_positive
 
+SIZES = ((2_000, 10), (16_000, 10), (16_000, 40), (50_000, 20), (200_000, 10), (200_000, 40))
+
 
 def time_part(fresh: bool) -> str:
     return (
         "## Time\n\n"
         + against_lightgbm()
+        + "\n\n"
+        + whole_fits()
         + "\n\n"
         + against_reductions(fresh)
         + "\n\n"
@@ -64,6 +69,48 @@ def against_lightgbm(repeats: int = 5) -> str:
         f"opportunity {TARGET:g}; medians of CPU time over {repeats} paired runs. LightGBM trains "
         "its own binary objective with the same parameters.\n\n" + markdown(lines)
     )
+
+
+def whole_fits(repeats: int = 5) -> str:
+    """Ratios of fits with default settings from arrays, by rows and columns, on one thread."""
+    lines = [["rows", "columns", "LGBMClassifier, s", "FairBoostClassifier, s", "ratio"]]
+    for n_rows, n_columns in SIZES:
+        X, y, groups = wide(n_rows, n_columns)
+        plain = lgb.LGBMClassifier(n_jobs=1, verbosity=-1)
+        fair = FairBoostClassifier(max_gap=TARGET, n_jobs=1, random_state=0)
+        pairs = [
+            (cpu_seconds(plain, X, y), cpu_seconds(fair, X, y, sensitive_features=groups))
+            for _ in range(repeats + 1)
+        ]
+        seconds = pd.DataFrame(pairs[1:], columns=["plain", "fair"])  # the first warms up
+        medians, ratios = seconds.median(), seconds["fair"] / seconds["plain"]
+        lines.append(
+            [
+                f"{n_rows:,}",
+                str(n_columns),
+                *(f"{medians[name]:.2f}" for name in ("plain", "fair")),
+                f"{ratios.median():.2f}",
+            ]
+        )
+    return (
+        "Whole fits of simulated numbers with the default settings of both (FairBoost holds out a "
+        f"quarter of the rows), one thread, equal opportunity {TARGET:g}; medians of CPU time over "
+        f"{repeats} paired runs.\n\n" + markdown(lines)
+    )
+
+
+def wide(n_rows: int, n_columns: int) -> tuple[Any, Any, Any]:
+    """Numbers of which three matter, and a group that shifts the rate of positive labels."""
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(n_rows, n_columns)), rng.integers(0, 2, n_rows)
+    score = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * group
+    return X, (score + rng.normal(size=n_rows) > 0).astype(int), group
+
+
+def cpu_seconds(model: Any, X: Any, y: Any, **fit: Any) -> float:
+    start = time.process_time()
+    quiet(model, X, y, **fit)
+    return time.process_time() - start
 
 
 def lightgbm_seconds(prepared: Any, leaves: int) -> float:

@@ -1,6 +1,7 @@
 """The arena: frontiers, plans, data, environments, resuming, and a tiny run from end to end."""
 
 import json
+import shutil
 import sys
 import tomllib
 import warnings
@@ -39,6 +40,7 @@ from arena.frontier import (
     paired_difference,
     pareto,
 )
+from arena.page import write_pages
 from arena.plan import CONSTRAINTS, HERE, Environment, Method, Plan, Problem, read_plan
 from arena.run import check_versions, discard, prune, read_results
 from fairproj import metrics
@@ -601,7 +603,7 @@ def test_the_tidy_table_has_a_row_for_each_point(run, tmp_path):
     assert counts.to_dict() == {
         "FairBoost": 24,
         "Exponentiated Gradient": 6,  # with one learner
-        "FairBoost, exponential": 12,
+        "FairBoost, exponential": 6,  # likewise
         "Grid Search": 24,  # not for three groups
         "LightGBM": 12,
         "Threshold Optimizer": 20,
@@ -620,6 +622,7 @@ def test_the_page_has_every_part(run):
     folder = run[0]
     page = (folder / "page.md").read_text("utf-8")
     assert "{" not in page.replace("\\{", "")
+    assert "in one piece" not in page  # the run was stopped after half of the cases
     assert page.index("Where FairBoost is behind") < page.index("## Ranks")
     for part in ("The price of doing without", "true frontier", "Where we lose", "calibration"):
         assert part in page
@@ -628,6 +631,21 @@ def test_the_page_has_every_part(run):
     details = (folder / "page-details.md").read_text("utf-8")
     assert details.count("\n## ") == 3
     assert str(folder) not in page + details
+
+
+def test_the_page_tells_how_long_a_run_in_one_piece_took(run, tmp_path):
+    folder, plan, *_ = run
+    shutil.copytree(folder / "cache" / "results", tmp_path / "results")
+    note = tmp_path / "results" / "tiny.json"
+    known = json.loads(note.read_text("utf-8"))
+    assert len(known["whole_run"]["minutes"]) == 3
+    assert known["whole_run"]["cases"] == len(list(plan.cases())) / 2
+    known["whole_run"] = {"cases": len(list(plan.cases())), "minutes": [1.0, 40.2, 8.9]}
+    note.write_text(json.dumps(known), "utf-8")
+    write_pages(plan, tmp_path / "results" / "tiny", tmp_path / "page.md")
+    text = " ".join((tmp_path / "page.md").read_text("utf-8").split())
+    assert "A run in one piece took 50 minutes" in text
+    assert "1 for environments and data, 40 for the comparison, 9 for timing" in text
 
 
 def test_curves_enclose_the_hypervolume(run):

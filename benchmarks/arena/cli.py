@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +135,10 @@ def find_plan(name: str) -> Path:
 def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: int) -> None:
     """Everything but the page."""
     paths.results.mkdir(parents=True, exist_ok=True)
+    in_one_piece = fresh or not paths.of(plan, ".jsonl").exists()
     if not fresh:
         check_versions(paths.of(plan, ".jsonl"), paths.of(plan, ".json"))
+    moments = [time.monotonic()]
     built = build_all(plan, paths.environments)
     fetch_data(plan, folders, paths)
     found = user_problems(folders.user) if folders.user.is_dir() else []
@@ -155,9 +160,23 @@ def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: 
         "user_problems": [asdict(each) for each in found],
         "problems": {each.name: describe(each, plan, folders) for each in able.problems},
     }
-    write_note(paths.of(plan, ".json"), note)
+    earlier = {} if in_one_piece else read_whole_run(paths.of(plan, ".json"))
+    write_note(paths.of(plan, ".json"), note | earlier)
+    moments.append(time.monotonic())
     run(able, folders, paths.environments, paths.of(plan, ".jsonl"), fresh=fresh, n_jobs=n_jobs)
+    moments.append(time.monotonic())
     run_timing(able, folders, paths.environments, timed, fresh=fresh)
+    moments.append(time.monotonic())
+    if in_one_piece:
+        minutes = [(end - start) / 60 for start, end in pairwise(moments)]
+        whole = {"cases": len(list(able.cases())), "minutes": minutes}
+        write_note(paths.of(plan, ".json"), note | {"whole_run": whole})
+
+
+def read_whole_run(path: Path) -> dict[str, Any]:
+    """How long an earlier run in one piece took, if there was one."""
+    note = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    return {name: note[name] for name in ("whole_run",) if name in note}
 
 
 def build_all(plan: Plan, folder: Path) -> list[Built]:

@@ -114,6 +114,8 @@ class Content:
             "methods": str(self.summary["method"].nunique()),
             "points": f"{len(self.tidy):,}",
             "minutes": f"{minutes:.0f}",
+            "clock_minutes": self._clock_minutes(),
+            "numbers": f"{plan.splits[0]} to {plan.splits[-1]}",
             "rows": f"{plan.training_rows:,}",
             "test": f"{100 * plan.test:.0f} %",
             "validation": f"{100 * plan.validation:.0f} %",
@@ -126,6 +128,19 @@ class Content:
             "missing": self._missing(),
             "failures": self._failures(),
         }
+
+    def _clock_minutes(self) -> str:
+        """How long a run of all these cases in one piece took, if there was one."""
+        whole = self.note.get("whole_run", {"cases": 0})
+        if whole["cases"] != len(self.cases):
+            return ""
+        parts = whole["minutes"]
+        built, compared, timed = (f"{each:.0f}" for each in parts)
+        return (
+            f"A run in one piece took {sum(parts):.0f} minutes by the clock, with "
+            f"{counted(self.note['cores'], 'case')} at a time: {built} for environments and data, "
+            f"{compared} for the comparison, {timed} for timing. "
+        )
 
     def _learners(self) -> str:
         """What the learners are, which have their leaves in their names."""

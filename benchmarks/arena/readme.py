@@ -8,7 +8,7 @@ import pandas as pd
 
 from arena.plan import Method, Plan
 from arena.summary import CELL, OURS, difference_at
-from arena.tables import GROUPS, Lines, interval, number, same_cells
+from arena.tables import GROUPS, Lines, number, same_cells, signed
 from arena.timing import time_ratios
 from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
@@ -33,9 +33,8 @@ NAMES = {
 def peer_table(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> Lines:
     """What comes out of each method, whether it needs groups, and what it costs."""
     target = plan.targets[len(plan.targets) // 2]
-    head = ["", "result", "groups at predict", "on", "hypervolume, % of FairBoost's (mixed)"]
-    head += [f"score at {target:g} beside FairBoost's, points", f"gap at {target:g} (FairBoost's)"]
-    head += ["targets met (FairBoost's)"]
+    head = ["", "result", "groups at predict", "score within a gap (mixed), % of FairBoost's"]
+    head += [f"target {target:g}: points beside FairBoost's", "at a gap of (FairBoost's)"]
     head += ["times FairBoost's fit"]
     present = [each for each in plan.methods if each.name in {*NAMES} & {*summary["method"]}]
     order = list(NAMES)
@@ -45,20 +44,19 @@ def peer_table(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> Lines:
 
 def _line(method: Method, summary: pd.DataFrame, target: float, times: pd.DataFrame) -> list[str]:
     rows = same_cells(summary, method.name)
-    columns = {"gap": f"gap@{target:g}", "met": f"met@{target:g}"}
-    means = rows.groupby(["method", *CELL])[["hypervolume", "mixed", *columns.values()]].mean()
+    gap = f"gap@{target:g}"
+    means = rows.groupby(["method", *CELL])[["hypervolume", "mixed", gap]].mean()
     own, ours = means.loc[method.name], means.loc[OURS]
-    gaps = [number(each[columns["gap"]].mean()) for each in (own, ours)]
-    met = [f"{100 * each[columns['met']].mean():.0f} %" for each in (own, ours)]
-    start = [NAMES[method.name], method.gives, GROUPS[method.groups], str(len(own))]
+    gaps = [number(each[gap].mean()) for each in (own, ours)]
+    start = [NAMES[method.name], method.gives, GROUPS[method.groups]]
     if method.name == OURS:
-        return [*start, "100 (100)", "0", gaps[0], met[0], "1"]
+        return [*start, "100 (100)", "0", gaps[0], "1"]
     share, mixed = (100 * (own[kind] / ours[kind]).median() for kind in ("hypervolume", "mixed"))
     points = difference_at(summary, method.name, f"score@{target:g}")
     ratios = time_ratios(times, method.name, OURS)
     longer = f"{ratios.median():.2g}" if len(ratios) else "-"
-    beside = [f"{each[0]} ({each[1]})" for each in (gaps, met)]
-    return [*start, f"{share:.0f} ({mixed:.0f})", interval(points, 100), *beside, longer]
+    beside = f"{gaps[0]} ({gaps[1]})"
+    return [*start, f"{share:.0f} ({mixed:.0f})", signed(100 * points.value), beside, longer]
 
 
 def update(path: Path, lines: Lines) -> None:
