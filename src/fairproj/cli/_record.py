@@ -270,8 +270,11 @@ def _check(condition: bool, message: str) -> None:
 
 
 def read_record(model: Any) -> TrainingRecord | None:
-    """The record in a model's metadata; None if there is none, or one of another form."""
+    """The record in a model's metadata; None if there is none, or one of another form.
+
+    A model that was not saved yet has no metadata.
+    """
     try:
-        return from_dict(model.metadata_.get(_KEY), TrainingRecord)
+        return from_dict(getattr(model, "metadata_", {}).get(_KEY), TrainingRecord)
     except RecordError:
         return None
