@@ -7,7 +7,7 @@ import pytest
 from commands import run, run_json
 from fairproj import FairBoostClassifier, load
 from fairproj.cli._record import read_record
-from fairproj.cli._rows import parse_sensitive
+from fairproj.cli._task import parse_sensitive
 from fairproj.io import tables
 from fairproj.metrics import equal_opportunity_difference
 from fairproj.selection import confirm

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from fairproj import load
 from fairproj.cli import app
 from fairproj.cli._files import feature_types
-from fairproj.cli._rows import Task, read_rows
+from fairproj.cli._rows import read_rows
+from fairproj.cli._task import Task
 from fairproj.io.tables import DataFile
 from safety.arrow_mutants import arrow_mutant
 from safety.csv_mutants import csv_mutant

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fairproj import FairBoostClassifier
-from fairproj.cli import _rows
+from fairproj.cli import _task
 from fairproj.cli._app import (
     AsJson,
     Force,
@@ -20,20 +20,14 @@ from fairproj.cli._app import (
     report_errors,
     statistic_option,
 )
+from fairproj.cli._columns import check_groups_of_training
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath, check_outputs
 from fairproj.cli._record import FileRecord, HeldOut, Target, TrainingRecord
-from fairproj.cli._rows import (
-    Rows,
-    Task,
-    check_groups_of_training,
-    check_sides_of_rows,
-    find_cut,
-    parse_sensitive,
-    position_bytes,
-    read_rows,
-)
+from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._show import NOT_MET, UNDECIDED
+from fairproj.cli._split import check_sides_of_rows, find_cut, position_bytes
+from fairproj.cli._task import Task, parse_sensitive
 from fairproj.cli._train_options import ClassWeight, check_share, plain_value
 from fairproj.data.time_split import TimeCut
 from fairproj.io.tables import DataFile
@@ -59,8 +53,8 @@ class Scoring(Enum):
 @report_errors
 def alternatives(
     data: DataPath,
-    label: _rows.Label,
-    sensitive: _rows.Sensitive,
+    label: _task.Label,
+    sensitive: _task.Sensitive,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -76,12 +70,12 @@ def alternatives(
             "the test rows again."
         ),
     ] = None,
-    positive: _rows.Positive = None,
-    drop: _rows.Drop = None,
-    use_sensitive: _rows.UseSensitive = False,
-    missing_groups: _rows.MissingGroupsOption = _rows.MissingGroups.error,
-    time: _rows.Time = None,
-    seed: _rows.Seed = 0,
+    positive: _task.Positive = None,
+    drop: _task.Drop = None,
+    use_sensitive: _task.UseSensitive = False,
+    missing_groups: _task.MissingGroupsOption = _task.MissingGroups.error,
+    time: _task.Time = None,
+    seed: _task.Seed = 0,
     constraint: Annotated[
         str,
         statistic_option("The gap that is to be smaller.", _SEARCH, constraint=True),

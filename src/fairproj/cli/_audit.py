@@ -12,6 +12,7 @@ import typer
 from fairproj.cli._app import AsJson, Force, command_line, report_errors, statistic_option
 from fairproj.cli._by import ByColumn, CountsBy, by_content, show_by
 from fairproj.cli._choice import Choice, unseen_rows
+from fairproj.cli._columns import check_kinds, check_no_missing
 from fairproj.cli._console import print_json, print_line
 from fairproj.cli._files import (
     Trust,
@@ -28,19 +29,11 @@ from fairproj.cli._model_rows import (
     translate_labels,
 )
 from fairproj.cli._record import TrainingRecord, read_record
-from fairproj.cli._rows import (
-    DATA_GROUP,
-    Positive,
-    Rows,
-    Task,
-    check_kinds,
-    check_no_missing,
-    parse_sensitive,
-    read_rows,
-)
+from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._show import exit_code, show_audit
 from fairproj.cli._streams import check_names, checksum, find_keys
 from fairproj.cli._tally import Tally
+from fairproj.cli._task import DATA_GROUP, Positive, Task, parse_sensitive
 from fairproj.inference import GapsBy
 from fairproj.io.atomic import atomic_path
 from fairproj.io.figures import matplotlib

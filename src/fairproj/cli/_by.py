@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from fairproj.cli._console import print_line, show_table
-from fairproj.cli._rows import Task
+from fairproj.cli._task import Task
 from fairproj.data.checks import Groups, listing
 from fairproj.data.dates import check_no_other_date
 from fairproj.data.periods import MISSING, MOST_VALUES, PERIODS, period_names

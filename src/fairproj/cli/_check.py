@@ -12,27 +12,22 @@ import numpy as np
 import pandas as pd
 import typer
 
-from fairproj.cli import _rows
+from fairproj.cli import _task
 from fairproj.cli._app import AsJson, report_errors, statistic_option
+from fairproj.cli._columns import (
+    MOST_CATEGORIES,
+    check_groups_of_training,
+    columns_to_cut,
+    many_categories,
+    unusable_advice,
+)
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath
 from fairproj.cli._findings import crossed_groups, inspect_task, sentence
 from fairproj.cli._record import Target
-from fairproj.cli._rows import (
-    MOST_CATEGORIES,
-    Rows,
-    Task,
-    check_groups_of_training,
-    check_sides_of_rows,
-    columns_to_cut,
-    cut_option,
-    find_cut,
-    known_rows,
-    make_rows,
-    many_categories,
-    parse_sensitive,
-    unusable_advice,
-)
+from fairproj.cli._rows import Rows, known_rows, make_rows
+from fairproj.cli._split import check_sides_of_rows, find_cut
+from fairproj.cli._task import Task, cut_option, parse_sensitive
 from fairproj.cli._train_options import check_numbers, check_weights_and_time, pair_targets
 from fairproj.cli._train_show import show_data
 from fairproj.constraints import find_statistic
@@ -54,14 +49,14 @@ _SHOWN = 10  # rows of a table
 @report_errors
 def check(
     data: DataPath,
-    label: _rows.Label,
-    sensitive: _rows.Sensitive,
-    positive: _rows.Positive = None,
-    drop: _rows.Drop = None,
-    use_sensitive: _rows.UseSensitive = False,
-    weights: _rows.Weights = None,
-    time: _rows.Time = None,
-    test_size: _rows.TestSize = 0.25,
+    label: _task.Label,
+    sensitive: _task.Sensitive,
+    positive: _task.Positive = None,
+    drop: _task.Drop = None,
+    use_sensitive: _task.UseSensitive = False,
+    weights: _task.Weights = None,
+    time: _task.Time = None,
+    test_size: _task.TestSize = 0.25,
     constraint: Annotated[
         list[str] | None,
         statistic_option("The gap to confirm; by default equal_opportunity. May be repeated."),

@@ -13,8 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fairproj.cli._record import HeldOut, TrainingRecord
-from fairproj.cli._rows import Task, position_bytes
+from fairproj.cli._split import position_bytes
 from fairproj.cli._streams import Keys, find_keys, with_complete_rows
+from fairproj.cli._task import Task
 from fairproj.data.cells import Cells
 from fairproj.data.held_out import HeldOutRule
 from fairproj.data.time_split import TimeCut

@@ -9,7 +9,9 @@ from typing import Any
 import typer
 
 from fairproj.cli._record import Target
-from fairproj.cli._rows import Rows, Task, find_cut
+from fairproj.cli._rows import Rows
+from fairproj.cli._split import find_cut
+from fairproj.cli._task import Task
 from fairproj.constraints import find_statistic
 from fairproj.data.checks import check_groups, in_words
 from fairproj.inspection import Finding, Inspection, inspect_rows

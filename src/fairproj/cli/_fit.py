@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from fairproj import FairBoostClassifier
 from fairproj.cli._app import command_line
+from fairproj.cli._columns import check_groups_of_training
 from fairproj.cli._findings import crossed_groups, inspect_task, warn_of_findings
 from fairproj.cli._large import LargeData, OnCluster
 from fairproj.cli._model_rows import ModelRows, summarize_tally
@@ -25,17 +26,10 @@ from fairproj.cli._record import (
     Target,
     TrainingRecord,
 )
-from fairproj.cli._rows import (
-    Rows,
-    Task,
-    check_groups_of_training,
-    check_sides_of_rows,
-    find_cut,
-    read_rows,
-    split_by_time,
-    split_rows,
-)
+from fairproj.cli._rows import Rows, read_rows
+from fairproj.cli._split import check_sides_of_rows, find_cut, split_by_time, split_rows
 from fairproj.cli._streams import checksum
+from fairproj.cli._task import Task
 from fairproj.cli._train_options import Rule
 from fairproj.cli._train_show import show_data
 from fairproj.data.checks import check_groups

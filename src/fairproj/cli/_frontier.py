@@ -11,17 +11,13 @@ import pandas as pd
 import typer
 
 from fairproj import FairBoostClassifier, FairProjClassifier
-from fairproj.cli import _rows
+from fairproj.cli import _task
 from fairproj.cli._app import AsJson, Force, Jobs, report_errors, statistic_option
+from fairproj.cli._columns import check_groups_of_training
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath, check_outputs
-from fairproj.cli._rows import (
-    Rows,
-    Task,
-    check_groups_of_training,
-    parse_sensitive,
-    read_rows,
-)
+from fairproj.cli._rows import Rows, read_rows
+from fairproj.cli._task import Task, parse_sensitive
 from fairproj.constraints import find_statistic
 from fairproj.io.atomic import atomic_path, write_text
 from fairproj.io.figures import matplotlib
@@ -33,8 +29,8 @@ from fairproj.selection import Frontier, fairness_frontier
 @report_errors
 def frontier(
     data: DataPath,
-    label: _rows.Label,
-    sensitive: _rows.Sensitive,
+    label: _task.Label,
+    sensitive: _task.Sensitive,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="A .png or .svg figure, or a .csv of all fits."),
@@ -50,10 +46,10 @@ def frontier(
         ),
     ] = "0.01,0.02,0.05,0.1,0.2,0.3",
     folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5,
-    positive: _rows.Positive = None,
-    drop: _rows.Drop = None,
-    use_sensitive: _rows.UseSensitive = False,
-    missing_groups: _rows.MissingGroupsOption = _rows.MissingGroups.error,
+    positive: _task.Positive = None,
+    drop: _task.Drop = None,
+    use_sensitive: _task.UseSensitive = False,
+    missing_groups: _task.MissingGroupsOption = _task.MissingGroups.error,
     rounds: Annotated[int, typer.Option(help="Maximum number of boosting rounds.", min=1)] = 100,
     depth: Annotated[
         int | None,

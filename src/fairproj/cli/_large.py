@@ -16,19 +16,19 @@ from pyarrow import parquet
 
 from fairproj import FairBoostClassifier
 from fairproj.cli._choice import Choice, RuleChooser, TimeChooser, make_rule
-from fairproj.cli._console import row_bar
-from fairproj.cli._record import HeldOut
-from fairproj.cli._rows import (
-    Task,
+from fairproj.cli._columns import (
     check_no_missing,
-    check_sides,
     check_some_weight,
     check_usable,
     check_weights,
-    choose_features,
     unusable_kind,
 )
+from fairproj.cli._console import row_bar
+from fairproj.cli._record import HeldOut
+from fairproj.cli._rows import choose_features
+from fairproj.cli._split import check_sides
 from fairproj.cli._streams import Keys, check_names, find_keys
+from fairproj.cli._task import Task
 from fairproj.data.dates import are_dates
 from fairproj.data.parts import Part
 from fairproj.data.time_split import Times

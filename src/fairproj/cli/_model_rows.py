@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from fairproj.cli._by import CountsBy
 from fairproj.cli._choice import Choice
+from fairproj.cli._columns import check_kinds
 from fairproj.cli._console import row_bar
 from fairproj.cli._files import feature_types, trained_decimals
-from fairproj.cli._rows import Task, check_kinds, find_label, is_spelling, without_numbers
+from fairproj.cli._labels import find_label, is_spelling
+from fairproj.cli._rows import without_numbers
 from fairproj.cli._streams import (
     Keys,
     check_names,
@@ -23,6 +25,7 @@ from fairproj.cli._streams import (
     with_complete_rows,
 )
 from fairproj.cli._tally import Tally
+from fairproj.cli._task import Task
 from fairproj.data.checks import listing
 from fairproj.data.user_warning import warn_user
 from fairproj.io.cell_codes import CellCoder

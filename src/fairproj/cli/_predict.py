@@ -19,6 +19,7 @@ import pyarrow.compute
 import typer
 
 from fairproj.cli._app import AsJson, Force, check_jobs, report_errors
+from fairproj.cli._columns import check_kinds
 from fairproj.cli._console import print_json, print_line
 from fairproj.cli._files import (
     DataPath,
@@ -31,7 +32,6 @@ from fairproj.cli._files import (
     open_model,
 )
 from fairproj.cli._reasons import Reasons
-from fairproj.cli._rows import check_kinds
 from fairproj.cli._train_options import check_share
 from fairproj.cli._unseen import Missing, UnseenValues
 from fairproj.data.checks import counted, listing

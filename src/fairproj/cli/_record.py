@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fairproj.cli._rows import Rows, Task, held_out_words, split_by_time, split_rows
+from fairproj.cli._rows import Rows
+from fairproj.cli._split import held_out_words, split_by_time, split_rows
+from fairproj.cli._task import Task
 from fairproj.constraints import STATISTICS
 from fairproj.data.checks import in_words
 from fairproj.data.time_split import TimeCut

@@ -26,7 +26,8 @@ from fairproj.cli._audit import (
 from fairproj.cli._console import print_json, print_line
 from fairproj.cli._files import Trust, check_outputs
 from fairproj.cli._frontier import fit_frontiers, methods_for
-from fairproj.cli._rows import Positive, Rows
+from fairproj.cli._rows import Rows
+from fairproj.cli._task import Positive
 from fairproj.data.user_warning import warn_user
 from fairproj.io.atomic import write_text
 from fairproj.io.records import to_dict

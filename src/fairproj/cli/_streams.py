@@ -17,19 +17,17 @@ from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
 from fairproj.cli._by import ByColumn, check_number
-from fairproj.cli._console import busy
-from fairproj.cli._rows import (
-    MissingGroups,
-    Task,
+from fairproj.cli._columns import (
     check_groups_of_training,
     check_kinds,
     check_no_missing,
     check_ranged,
     check_ranges_named,
-    check_task,
-    left_out_words,
-    positive_label,
 )
+from fairproj.cli._console import busy
+from fairproj.cli._labels import positive_label
+from fairproj.cli._rows import left_out_words
+from fairproj.cli._task import MissingGroups, Task, check_task
 from fairproj.data.periods import MISSING
 from fairproj.data.ranges import range_names
 from fairproj.data.user_warning import UserNote, warn_user

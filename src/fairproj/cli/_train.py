@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from fairproj import FairBoostClassifier, FairProjClassifier
-from fairproj.cli import _rows
+from fairproj.cli import _task
 from fairproj.cli._app import AsJson, Force, Jobs, report_errors, statistic_option
 from fairproj.cli._console import print_json
 from fairproj.cli._files import DataPaths, check_outputs
 from fairproj.cli._fit import Plan, Result, SearchOptions, train_in_memory, train_large
 from fairproj.cli._large import connect
 from fairproj.cli._record import Target
-from fairproj.cli._rows import Task, parse_sensitive
 from fairproj.cli._show import NO_SOLUTION
+from fairproj.cli._task import Task, parse_sensitive
 from fairproj.cli._train_options import (
     ClassWeight,
     Loss,
@@ -61,17 +61,17 @@ def _share_option(help_text: str) -> Any:
 @report_errors
 def train(
     data: DataPaths,
-    label: _rows.Label,
-    sensitive: _rows.Sensitive,
+    label: _task.Label,
+    sensitive: _task.Sensitive,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
-    positive: _rows.Positive = None,
-    drop: _rows.Drop = None,
-    use_sensitive: _rows.UseSensitive = False,
-    missing_groups: _rows.MissingGroupsOption = _rows.MissingGroups.error,
-    weights: _rows.Weights = None,
-    time: _rows.Time = None,
-    test_size: _rows.TestSize = 0.25,
-    seed: _rows.Seed = 0,
+    positive: _task.Positive = None,
+    drop: _task.Drop = None,
+    use_sensitive: _task.UseSensitive = False,
+    missing_groups: _task.MissingGroupsOption = _task.MissingGroups.error,
+    weights: _task.Weights = None,
+    time: _task.Time = None,
+    test_size: _task.TestSize = 0.25,
+    seed: _task.Seed = 0,
     constraint: Annotated[
         list[str] | None,
         statistic_option(
@@ -326,7 +326,7 @@ def train(
     check_scoring(scoring, search)
     check_confidence_option(confidence, method, search, large)
     check_weights_and_time(weights, time, rule, test_size)
-    if large and missing_groups is not _rows.MissingGroups.error:
+    if large and missing_groups is not _task.MissingGroups.error:
         raise ValueError(
             "--missing-groups is for training in memory; leave it out with --out-of-core and "
             "--scheduler, and drop those rows or fill them with a value of their own"

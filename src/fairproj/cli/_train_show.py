@@ -9,8 +9,8 @@ from typing import Any
 from fairproj.boosting.certificate import GapCertificate
 from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._record import TrainingRecord
-from fairproj.cli._rows import Task
 from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
+from fairproj.cli._task import Task
 from fairproj.data.checks import counted
 from fairproj.io.records import to_dict
 from fairproj.report import price_content
