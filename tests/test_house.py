@@ -27,8 +27,8 @@ def test_public_names_exist():
 def test_the_root_of_the_package_shows_the_architecture():
     """Packages and a few public modules, nothing private."""
     packages = "baselines boosting cli data datasets distributed engines estimators experiments"
-    packages += " inference inspection io report selection"
-    modules = "__init__.py __main__.py constraints.py metrics.py py.typed"
+    packages += " inference inspection io metrics report selection"
+    modules = "__init__.py __main__.py constraints.py py.typed"
     entries = {path.name for path in Path(fairproj.__file__).parent.iterdir()}
     assert entries - {"__pycache__"} == {*packages.split(), *modules.split()}
 

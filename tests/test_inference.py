@@ -21,7 +21,7 @@ from fairproj.inference import exact_interval, gap_upper_bound
 from fairproj.inference.differences import Pair, difference_bound
 from fairproj.inference.intervals import upper_limit
 from fairproj.inference.ratios import shortfall_bound, shortfall_low
-from fairproj.metrics import cell_counts
+from fairproj.metrics.gaps import cell_counts
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])

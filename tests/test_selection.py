@@ -44,7 +44,8 @@ from fairproj.engines.lightgbm import LightGBMTrees, engine
 from fairproj.estimators.base import BoostedClassifier
 from fairproj.inference import gap_upper_bound
 from fairproj.inference.differences import Pair, difference_bound
-from fairproj.metrics import cell_counts, equal_opportunity_difference
+from fairproj.metrics import equal_opportunity_difference
+from fairproj.metrics.gaps import cell_counts
 from fairproj.selection import (
     FairStratifiedKFold,
     Frontier,

@@ -367,3 +367,18 @@ def check_lengths(X: Any, y: Any) -> None:
             f"X has {counted(np.shape(X)[0], 'row')} and y has {np.shape(y)[0]:,}; they must be "
             "equal"
         ) from None
+
+
+def check_scores(scores: Any, name: str, n_rows: int) -> Array:
+    values = np.asarray(scores, dtype=float)
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"{name} has shape {values.shape}; it must hold one number for each of the {n_rows} "
+            "rows of y_true, such as predict_proba(X)[:, 1]"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} has {int((~np.isfinite(values)).sum())} missing or infinite entries; all must "
+            "be finite"
+        )
+    return values

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from fairproj.data.checks import plain_labels
 from fairproj.data.sample import Sample, make_sample
 from fairproj.data.types import Array, Codes
-from fairproj.metrics import calibration_error
+from fairproj.metrics.calibration import calibration_error
 
 if TYPE_CHECKING:
     from fairproj.estimators.base import BoostedClassifier

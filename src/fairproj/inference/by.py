@@ -31,7 +31,7 @@ from fairproj.inference.report import (
     with_interval,
 )
 from fairproj.inference.simultaneous import Errors, sidak
-from fairproj.metrics import positive_masks
+from fairproj.metrics.gaps import positive_masks
 
 _MOST_NAMES = 12  # of values in a sentence
 

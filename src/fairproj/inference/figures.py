@@ -14,7 +14,7 @@ from fairproj.data.cells import CellCounts
 from fairproj.data.checks import Groups
 from fairproj.data.ranking import RankedScores
 from fairproj.data.types import Array, Codes
-from fairproj.metrics import mean_differences, ratios_to
+from fairproj.metrics.lending import mean_differences, ratios_to
 
 TOTALS = ("roc_auc", "accuracy", "ks", "selection_rate", "gap")
 

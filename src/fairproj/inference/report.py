@@ -40,7 +40,7 @@ from fairproj.inference.intervals import check_confidence, exact_interval
 from fairproj.inference.ratios import shortfall_bound, shortfall_low, shortfall_range
 from fairproj.inference.simultaneous import Errors
 from fairproj.io.sources import find_source
-from fairproj.metrics import cell_counts
+from fairproj.metrics.gaps import cell_counts
 
 FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
 ALL_EQUAL = "all equal"  # in place of the groups with the highest and the lowest rate

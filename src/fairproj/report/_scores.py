@@ -13,7 +13,7 @@ from fairproj.constraints import RATES, Rate, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.types import Array, Codes
 from fairproj.inference import exact_interval
-from fairproj.metrics import CalibrationBins
+from fairproj.metrics.calibration import CalibrationBins
 from fairproj.report._content import Content, finite
 
 N_FINE = 1000

@@ -28,7 +28,8 @@ from fairproj.inference.report import (
     positive_label,
     predict_labels,
 )
-from fairproj.metrics import calibration_error, cell_counts
+from fairproj.metrics.calibration import calibration_error
+from fairproj.metrics.gaps import cell_counts
 from fairproj.report import _words
 from fairproj.report._content import Content
 from fairproj.report._dynamics import dynamics

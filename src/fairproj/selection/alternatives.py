@@ -27,7 +27,7 @@ from fairproj.inference.figures import TOTALS, ModelFigures
 from fairproj.inference.gap_change import find_widest_pair
 from fairproj.inference.report import gap_interval, innermost
 from fairproj.io.progress import time_bar
-from fairproj.metrics import checked_gap
+from fairproj.metrics.gaps import checked_gap
 from fairproj.selection.comparison import Alternatives, Plan, compare
 from fairproj.selection.fits import (
     PREPARED_BY,

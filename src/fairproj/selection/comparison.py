@@ -22,7 +22,7 @@ from fairproj.inference.gap_change import WidestPair, gap_change_interval
 from fairproj.inference.intervals import check_confidence, exact_interval
 from fairproj.inference.ratios import ratio_intervals
 from fairproj.inference.report import FairnessReport
-from fairproj.metrics import find_reference
+from fairproj.metrics.lending import find_reference
 from fairproj.selection.fits import TIE, format_value
 
 SCORES = {"roc_auc": "ROC AUC", "accuracy": "accuracy"}

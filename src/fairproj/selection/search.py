@@ -29,7 +29,7 @@ from fairproj.data.user_warning import warn_user
 from fairproj.inference.report import gap_upper_bound, innermost
 from fairproj.io.progress import time_bar
 from fairproj.io.versions import versions
-from fairproj.metrics import checked_gap
+from fairproj.metrics.gaps import checked_gap
 from fairproj.selection.fits import (
     TIE,
     Fold,
