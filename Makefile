@@ -25,7 +25,7 @@ test-slow: $(VENV)/.dev  ## the slow tests, and the properties with all examples
 
 # Results must not rest on the last bits of a sum, which differ between instruction sets.
 OTHER_CPU := NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4"
-MATHS := accounting adaboost boost certificate constraints costs difference fairboost inference \
+MATHS := accounting adaboost boost certificate constraints costs difference dual fairboost inference \
 	inputs many_groups metrics monitor plain_boosting projection reduction reference row_order ties trees
 
 test-cpu: $(VENV)/.dev  ## the tests of the mathematics without AVX (NumPy 2.4 on x86-64)

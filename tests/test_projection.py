@@ -32,6 +32,7 @@ def test_the_projection_is_a_feasible_distribution(problem):
     assert np.isclose(w.mass.sum(), 1, atol=1e-12)
     assert (np.abs(w.mass @ features) <= epsilon + 1e-9).all()
     np.testing.assert_allclose(w.balance, w.mass @ features, atol=1e-14)
+    np.testing.assert_allclose(w.balance_q, mass @ features, atol=1e-14)
     np.testing.assert_allclose(w.mass, mass * w.factors, rtol=1e-9)
 
 
