@@ -228,6 +228,15 @@ def test_a_bias_is_kept(tmp_path):
         refuse(change(record, where, value, tmp_path / "m"), match)
 
 
+@pytest.mark.parametrize("field", ["events", "watched"])
+def test_nothing_was_watched_where_training_weights_were_balanced(tmp_path, field):
+    X, y, groups = make_sample(200)
+    fit(X, y, groups, n_estimators=3).save(tmp_path / "good")
+    record = json.loads((tmp_path / "good").read_text("utf-8"))["model"]
+    damaged = change(record, ["history", field], ["women"], tmp_path / "m")
+    refuse(damaged, r"history\.events and history\.watched must be empty")
+
+
 def test_weights_and_directions_by_name(tmp_path):
     X, y = frame()
     labels = np.where(y > 0, "yes", "no")
@@ -949,7 +958,7 @@ ROUND = ["history", "rounds", 0]
         (["history", "learning_rate"], 0.0, "learning_rate is 0"),
         (["history", "kept"], 10**9, "kept is 1000000000; it must be 1 to 8"),
         (["history", "kept"], 0, "kept is 0"),
-        (["history", "kept"], None, "limits must have length 0"),
+        (["history", "kept"], None, "must be empty where history.kept is null"),
         (["history", "bias"], 0.5, r"history\.bias is 0\.5, which is not the bias of the last"),
         (["history", "bound"], "proved", "Invalid enum value 'proved'"),
         (["cut"], 0.25, r"cut is 0\.25, and the last round kept has 0"),

@@ -228,6 +228,10 @@ def _check_history(history: History) -> None:
         0 < history.learning_rate <= 1,
         f"history.learning_rate is {history.learning_rate:g}; it must be above 0 and at most 1",
     )
+    _require(
+        history.closed_loop or not (history.events or history.watched),
+        "history.events and history.watched must be empty where history.kept is null",
+    )
     limited = history.events if history.closed_loop else history.constraint_names
     _require(
         len(history.limits) == len(limited) and all(limit >= 0 for limit in history.limits),
