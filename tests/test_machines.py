@@ -39,6 +39,7 @@ def fits(margin=0.0, labels=0, accuracy=0.0, gap=0.0):
     [
         ({"margin": 5e-11}, True),
         ({"margin": 2e-10}, False),
+        ({"margin": np.nan}, False),
         ({"labels": 1}, False),
     ],
 )
@@ -59,6 +60,7 @@ def test_same_versions_must_agree(machines, monkeypatch, other, holds):
         ({"margin": 0.1, "labels": 1}, True),
         ({"accuracy": -0.0025}, False),
         ({"gap": 0.0025}, False),
+        ({"gap": np.nan}, False),
     ],
 )
 def test_other_versions_must_have_the_same_scores(machines, monkeypatch, other, holds):

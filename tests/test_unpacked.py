@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import re
 import subprocess
 import sys
 import zipfile
@@ -260,6 +261,23 @@ def test_values_in_lists_count(tmp_path, monkeypatch):
     ):
         with pytest.raises(DataFileError, match="its content more than 50 MB"):
             read()
+
+
+def test_numbers_of_fields_beyond_16_bits_do_not_hide_values(tmp_path):
+    """Other readers keep 16 bits: 65539 is field 3, the metadata of a column."""
+    path = tmp_path / "a.parquet"
+    zeros = pa.ListArray.from_arrays([0, 100_000], pa.array(np.zeros(100_000)))
+    pa.parquet.write_table(pa.table({"a": zeros}), path)
+    raw = path.read_bytes()
+    start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    data, footer = raw[:start], raw[start:-8]
+    start_of_metadata = rb"(\x26[\x80-\xff]*[\x00-\x7f])\x1c\x15"  # after the offset of the column
+    footer, found = re.subn(start_of_metadata, b"\\1\x0c\x86\x80\x08\x15", footer)
+    assert found == 1
+    path.write_bytes(data + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    metadata = pa.parquet.read_metadata(path)
+    assert metadata.row_group(0).column(0).num_values == 100_000
+    assert parquet_sizes.content_bytes(path, metadata) == 800_000
 
 
 def test_footers_with_any_damage_have_a_size_or_are_refused(tmp_path):

@@ -92,6 +92,7 @@ class _Reader:
         found, field = {}, 0
         while kind := (header := self._byte()) & 15:
             field = field + (header >> 4) if header >> 4 else self._whole_number()
+            field = (field + 0x8000) % 0x10000 - 0x8000  # other readers keep 16 bits of it
             if kind in (_TRUE, _FALSE):  # the kind is the value
                 continue
             value = self._value(kind, wanted.get((field, kind), {}))
