@@ -640,7 +640,7 @@ def test_the_page_tells_how_long_a_run_in_one_piece_took(run, tmp_path):
     known = json.loads(note.read_text("utf-8"))
     assert len(known["whole_run"]["minutes"]) == 3
     assert known["whole_run"]["cases"] == len(list(plan.cases())) / 2
-    known["whole_run"] = {"cases": len(list(plan.cases())), "minutes": [1.0, 40.2, 8.9]}
+    known["whole_run"] = {"cases": len(list(plan.cases())), "jobs": 2, "minutes": [1.0, 40.2, 8.9]}
     note.write_text(json.dumps(known), "utf-8")
     write_pages(plan, tmp_path / "results" / "tiny", tmp_path / "page.md")
     text = " ".join((tmp_path / "page.md").read_text("utf-8").split())

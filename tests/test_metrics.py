@@ -8,8 +8,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, precision_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fairproj import FairProjClassifier, metrics
 from fairproj.constraints import RATES, STATISTICS, statistic_names
@@ -216,6 +221,40 @@ def test_a_gap_scorer_knows_the_estimators_positive_label():
         metrics.make_gap_scorer("equal_opportunity", "g", pos_label=1)(model, frame, y)
         == (by_label[1])
     )
+
+
+def test_a_routed_scorer_knows_the_positive_label_within_a_pipeline_and_a_search():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(400, 2)), rng.integers(0, 2, 400)
+    y = np.where(X[:, 0] + groups + rng.normal(size=400) > 0.5, "yes", "no")
+    model = FairProjClassifier(n_estimators=5, pos_label="no")
+    scorer = clone(metrics.equal_opportunity_scorer)
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), model.set_fit_request(sensitive_features=True))
+        search = GridSearchCV(
+            pipeline,
+            {"fairprojclassifier__epsilon": [0.1]},
+            scoring=scorer.set_score_request(sensitive_features=True),
+            cv=[(np.arange(400), np.arange(400))],
+        ).fit(X, y, sensitive_features=groups)
+    gap = {
+        label: metrics.equal_opportunity_difference(
+            y, search.predict(X), sensitive_features=groups, pos_label=label
+        )
+        for label in ("no", "yes")
+    }
+    assert abs(gap["no"] - gap["yes"]) > 0.01
+    assert search.best_score_ == -gap["no"]
+    assert scorer(search, X, y, sensitive_features=groups) == -gap["no"]
+    other = metrics.make_gap_scorer("equal_opportunity", pos_label="yes")
+    assert other(search, X, y, sensitive_features=groups) == -gap["yes"]
+
+
+def test_a_scorer_without_groups_says_what_to_do():
+    X, y = [[0], [1]] * 20, [0, 1] * 20
+    model = FairProjClassifier(n_estimators=2, sensitive_columns=[0])
+    with pytest.raises(ValueError, match=r"no sensitive_features; name columns of X"):
+        metrics.equal_opportunity_scorer(model, X, y)
 
 
 def test_nobody_selected_does_not_meet_the_four_fifths_rule():

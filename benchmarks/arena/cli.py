@@ -169,7 +169,7 @@ def compete(plan: Plan, folders: Folders, paths: Paths, *, fresh: bool, n_jobs: 
     moments.append(time.monotonic())
     if in_one_piece:
         minutes = [(end - start) / 60 for start, end in pairwise(moments)]
-        whole = {"cases": len(list(able.cases())), "minutes": minutes}
+        whole = {"cases": len(list(able.cases())), "jobs": n_jobs, "minutes": minutes}
         write_note(paths.of(plan, ".json"), note | {"whole_run": whole})
 
 

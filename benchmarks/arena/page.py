@@ -138,7 +138,7 @@ class Content:
         built, compared, timed = (f"{each:.0f}" for each in parts)
         return (
             f"A run in one piece took {sum(parts):.0f} minutes by the clock, with "
-            f"{counted(self.note['cores'], 'case')} at a time: {built} for environments and data, "
+            f"{counted(whole['jobs'], 'case')} at a time: {built} for environments and data, "
             f"{compared} for the comparison, {timed} for timing. "
         )
 
@@ -156,6 +156,7 @@ class Content:
             "first": losses.first_words(
                 self.comparisons, self.with_defaults, self.alike, self.titles
             ),
+            "remark": f"{plan.remark}\n" if plan.remark else "",
             "time_claims": _bullets(self.time_claims),
             "ranks": markdown(tables.rank_table(summary, plan)),
             "against": markdown(tables.against_table(self.compared, plan)),

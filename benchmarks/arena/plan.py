@@ -174,6 +174,7 @@ class Plan:
     environments: tuple[Environment, ...]
     timing: Timing
     case_limit: float = 300.0
+    remark: str = ""  # on the page, below the first table
 
     def cases(self) -> Iterator[dict[str, Any]]:
         """Everything to run, split by split: a run that is stopped has fewer splits, not methods.
@@ -277,6 +278,7 @@ def read_plan(path: Path) -> Plan:
     return Plan(
         name=path.stem,
         title=content["title"],
+        remark=content.get("remark", ""),
         splits=tuple(range(content["first_split"], content["first_split"] + content["splits"])),
         test=content["test"],
         validation=content["validation"],

@@ -34,7 +34,7 @@ def peer_table(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> Lines:
     """What comes out of each method, whether it needs groups, and what it costs."""
     target = plan.targets[len(plan.targets) // 2]
     head = ["", "result", "groups at predict", "score within a gap (mixed), % of FairBoost's"]
-    head += [f"target {target:g}: points beside FairBoost's", "at a gap of (FairBoost's)"]
+    head += [f"target {target:g}: points beside FairBoost's", "test gap (FairBoost's)"]
     head += ["times FairBoost's fit"]
     present = [each for each in plan.methods if each.name in {*NAMES} & {*summary["method"]}]
     order = list(NAMES)

@@ -1,4 +1,4 @@
-"""Group rates and gaps of predictions, in fairlearn's conventions, and scorers made of them.
+"""Group rates and gaps of predictions, in fairlearn's conventions.
 
 A gap is the largest minus the smallest rate over the groups; that of the selection ratio is 1 minus
 the smallest divided by the largest. For more than gaps, use fairlearn's ``MetricFrame``: these
@@ -8,13 +8,11 @@ functions fit into it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import make_scorer
 
 from fairproj.constraints import RATES, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
@@ -29,7 +27,6 @@ from fairproj.data.checks import (
     listing,
     plain_labels,
 )
-from fairproj.data.columns import split_sensitive_columns
 
 
 def group_rates(
@@ -228,57 +225,3 @@ predictive_parity_difference = _difference(
     "predictive_parity",
     "Gap of the precisions, P(positive | positive prediction, group).",
 )
-
-# For GridSearchCV and friends, with set_score_request(sensitive_features=True).
-demographic_parity_scorer = make_scorer(demographic_parity_difference, greater_is_better=False)
-equal_opportunity_scorer = make_scorer(equal_opportunity_difference, greater_is_better=False)
-false_positive_rate_parity_scorer = make_scorer(
-    false_positive_rate_difference, greater_is_better=False
-)
-equalized_odds_scorer = make_scorer(equalized_odds_difference, greater_is_better=False)
-accuracy_parity_scorer = make_scorer(accuracy_difference, greater_is_better=False)
-selection_ratio_scorer = make_scorer(selection_ratio_shortfall, greater_is_better=False)
-
-
-def make_gap_scorer(
-    metric: Any, sensitive_columns: Any, *, pos_label: Any = None
-) -> Callable[..., float]:
-    """A scorer that takes the groups from columns of X, where metadata routing is not used.
-
-    Parameters
-    ----------
-    metric : str or callable
-        The name of a statistic, or one of the differences of this module.
-    sensitive_columns : str, int or sequence of them
-        Columns of X that hold the sensitive features, as in `FairProjClassifier`.
-    pos_label : label, optional
-        The positive label; by default the estimator's ``pos_label``, or the larger in sort order.
-
-    Returns
-    -------
-    callable
-        ``scorer(estimator, X, y)``, minus the gap: larger is better.
-
-    Examples
-    --------
-    >>> from sklearn.model_selection import GridSearchCV
-    >>> from fairproj import FairProjClassifier
-    >>> from fairproj.metrics import make_gap_scorer
-    >>> search = GridSearchCV(
-    ...     FairProjClassifier(sensitive_columns="sex"),
-    ...     {"epsilon": [0.05, 0.1, 0.2]},
-    ...     scoring=make_gap_scorer("equal_opportunity", "sex"),
-    ... )
-    """
-    difference = metric
-    if isinstance(metric, str):
-        difference = partial(gap_difference, statistic=find_statistic(metric, "metric").name)
-
-    def scorer(estimator: Any, X: Any, y: Any) -> float:
-        _, groups, *_ = split_sensitive_columns(X, sensitive_columns)
-        label = getattr(estimator, "pos_label", None) if pos_label is None else pos_label
-        return -float(
-            difference(y, estimator.predict(X), sensitive_features=groups, pos_label=label)
-        )
-
-    return scorer
