@@ -217,3 +217,20 @@ def test_chances_of_counts_against_scipy(n, middle, rates, width):
     found = _at_least(counts[None, None, :], np.full((1, 1, 1), n), rate[None, :, None])
     expected = stats.binom.sf(counts - 1, n, rate[:, None])
     np.testing.assert_allclose(found[0], expected, rtol=1e-7, atol=1e-12)
+
+
+def test_chances_of_several_pairs_are_scipys():
+    """P(X >= count), also for counts below 0 and above n."""
+    n = np.array([1, 7, 40]).reshape(-1, 1, 1)
+    count = np.array([-1, 0, 1, 2, 7, 41]).reshape(1, 1, -1).repeat(3, axis=0)
+    rate = np.array([0.02, 0.5, 0.97]).reshape(1, -1, 1).repeat(3, axis=0)
+    found = _at_least(count, n, rate)
+    np.testing.assert_allclose(found, stats.binom.sf(count - 1, n, rate), atol=1e-12)
+
+
+def test_a_group_without_rows_does_not_change_what_the_others_show():
+    hits, rows = np.array([30.0, 5.0]), np.array([40.0, 40.0])
+    known = largest_difference_low(hits, rows, 0.95)
+    assert known > 0.3
+    more = largest_difference_low(np.append(hits, 0.0), np.append(rows, 0.0), 0.95)
+    assert more == known

@@ -39,6 +39,11 @@ def test_reachable_cells_can_have_mass(seed):
     np.testing.assert_array_equal(reachable(features, epsilon), expected)
 
 
+def test_a_constraint_that_has_room_left_keeps_no_cell_empty():
+    """No distribution has a balance above 0.1, so a slack of 0.2 asks nothing."""
+    assert reachable(np.array([[0.0], [0.1]]), np.array([0.2])).all()
+
+
 def test_where_the_linear_program_fails_every_cell_is_tried(monkeypatch):
     class Failed:
         status = 4
@@ -172,6 +177,7 @@ def test_a_correction_squares_the_distance(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_a_step_squares_the_distance_and_keeps_zeros_exact(seed):
     at, lam, near, features, epsilon = points(seed)
+    near = np.where(lam == 0, 1e-3 / 3, near)
     step = dual._step(at(near), features, epsilon, 4.0, dual._residual(at(near), epsilon))
     assert np.abs(step.end - lam).max() < 0.02 * np.abs(near - lam).max()
     np.testing.assert_array_equal(step.end == 0, lam == 0)
