@@ -378,3 +378,10 @@ def test_equalities_in_excess_change_nothing():
     again = project(np.log(mass), both, np.zeros(3))
     np.testing.assert_allclose(again.mass, once.mass, atol=1e-9)
     assert (again.multipliers == 0).any()
+
+
+def test_a_feature_of_one_sign_leaves_its_cells_empty():
+    """Without slack, nothing can balance the first cell."""
+    w = project(np.log([0.5, 0.3, 0.2]), np.array([[-1.0], [0.0], [0.0]]), np.zeros(1))
+    np.testing.assert_allclose(w.mass, [0.0, 0.6, 0.4], atol=1e-9)
+    assert w.kl == pytest.approx(np.log(2))
