@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -276,7 +276,7 @@ class Run:
     done: bytes
     n_resumed: int
     report_every: int
-    options: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
