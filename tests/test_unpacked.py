@@ -280,6 +280,17 @@ def test_numbers_of_fields_beyond_16_bits_do_not_hide_values(tmp_path):
     assert parquet_sizes.content_bytes(path, metadata) == 800_000
 
 
+def test_chunks_whose_lists_hold_more_than_the_file_says(tmp_path, monkeypatch):
+    """Defect: where a file is read in chunks, only what it says of itself was looked at."""
+    path = tmp_path / "a.parquet"
+    zeros = pa.ListArray.from_arrays([0, 1_000_000], pa.array(np.zeros(1_000_000)))
+    pa.parquet.write_table(pa.table({"a": zeros}), path)
+    monkeypatch.setenv("FAIRPROJ_MAX_UNPACKED", "5MB")
+    monkeypatch.setattr(parquet_sizes, "_n_values", lambda _: 1)
+    with pytest.raises(DataFileError, match="its content more than 5 MB"):
+        next(DataFile.from_path(path).chunks(["a"], {}))
+
+
 @pytest.mark.parametrize(("number", "size"), [(3, 800_000), (8, 0), (9, 0), (10, None)])
 def test_values_are_unknown_only_where_they_are_encrypted(tmp_path, number, size):
     """Defect: a column of lists without metadata counted as encrypted, and so as empty."""

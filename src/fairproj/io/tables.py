@@ -290,8 +290,10 @@ class DataFile:
                 buffer_size=_PARQUET_BUFFER,
                 page_checksum_verification=True,
             )
-            self._limit(at_once=False).check_parquet(file.metadata)
+            limit = self._limit(at_once=False)
+            limit.check_parquet(file.metadata)
             for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
+                limit.check(batch.nbytes)  # lists may hold more values than the file says
                 yield batch.select(columns)
         elif self.kind == "arrow":
             self._limit(at_once=False).check_arrow()
