@@ -290,7 +290,8 @@ TABLE = {
     ),
     "dates as text": (
         lambda: fit(X=with_column(["2026-01-01", "31.03.2026", None] * 20)),
-        "column 'f' holds dates as text, such as '2026-01-01', which trees cannot use; turn it int",
+        "column 'f' holds dates as text, such as '2026-01-01', which trees cannot use; turn "
+        "it into numbers, drop it, or make it a categorical column if its dates are categories$",
     ),
     "many dates as text": (
         lambda: fit(

@@ -1,5 +1,6 @@
 """Rows that are parts of a larger table: their places there, the split, and lean row state."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.data.blocks import Blocks
 from fairproj.data.checks import Groups
-from fairproj.data.sample import make_sample, split_sample
+from fairproj.data.sample import compact_weights, make_sample, split_sample
 from workers import in_workers
 
 LENGTHS = st.lists(st.integers(0, 7), min_size=1, max_size=6)
@@ -133,3 +134,21 @@ def test_cells_of_many_groups_fit_their_type():
     sample = make_sample(np.zeros((200, 1)), np.arange(200) % 2, np.arange(200), None)
     cells = replace(sample, groups=groups, cache={}).cells
     np.testing.assert_array_equal(cells.index, sample.cells.index)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 2])
+@pytest.mark.parametrize("compact", [False, True])
+def test_weights_come_back_from_a_pickle_as_they_were(n_rows, compact):
+    """Defect: the weight of one row became one that is repeated."""
+    sample = make_sample(np.eye(4), [0, 1, 0, 1], list("abab"), None).take(np.arange(n_rows))
+    weight = np.full(n_rows, 1.5)
+    sample = replace(sample, weight=compact_weights(weight) if compact else weight)
+    assert sample.has_one_weight == (compact and n_rows > 0)
+    again = pickle.loads(pickle.dumps(sample))
+    assert again.has_one_weight == sample.has_one_weight
+    np.testing.assert_array_equal(again.weight, weight)
+
+
+def test_no_weights_are_not_one_weight():
+    """Defect: the smallest of no weights was asked for."""
+    assert compact_weights(np.empty(0)).shape == (0,)

@@ -484,6 +484,23 @@ def test_the_baseline_chooses_its_round_as_under_a_limit_that_bounds_nothing():
     np.testing.assert_allclose(plain, bounded, atol=1e-9)
 
 
+def test_the_baseline_fitted_again_is_its_clone():
+    """Defect: it went on keeping the round of least loss, and its clone kept all rounds."""
+    held_out = X[:300], Y[:300], GROUPS[:300]
+    model = FairBoostClassifier(
+        "demographic_parity", n_estimators=40, learning_rate=1.0, max_leaf_nodes=31,
+        baseline=True, random_state=0,
+    )  # fmt: skip
+    names = ("X_val", "y_val", "sensitive_features_val")
+    validation = dict(zip(names, held_out, strict=True))
+    training = {"X": X[300:], "y": Y[300:], "sensitive_features": GROUPS[300:]}
+    plain = model.fit(**training, **validation).baseline_
+    assert plain.history_.n_kept < 40
+    alone = clone(plain).fit(**training, **validation)
+    assert plain.fit(**training, **validation).history_.n_kept == alone.history_.n_kept == 40
+    np.testing.assert_array_equal(plain.decision_function(X), alone.decision_function(X))
+
+
 def test_the_baseline_is_the_model_without_a_constraint():
     """Both are trained on the same rows."""
     model = boost("demographic_parity", validation_fraction=0.3, baseline=True, n_estimators=10)

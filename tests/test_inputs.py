@@ -438,3 +438,24 @@ def test_groups_that_are_no_values_are_named(other):
     groups = pd.Series([other, "b"] * 4)
     with pytest.raises(ValueError, match="which cannot name a group; use texts, numbers"):
         check_groups(groups, 8)
+
+
+@pytest.mark.filterwarnings("ignore:the model is not useful")
+@pytest.mark.parametrize(
+    "declared",
+    [
+        lambda days: pd.DataFrame({"day": pd.Categorical(days)}),
+        lambda days: pd.DataFrame({"day": pd.Categorical(days, ordered=True)}),
+        lambda days: pl.DataFrame({"day": days}, schema={"day": pl.Categorical}),
+        lambda days: pl.DataFrame({"day": days}, schema={"day": pl.Enum(sorted(set(days)))}),
+        lambda days: pa.table({"day": pa.array(days).dictionary_encode()}),
+    ],
+)
+def test_dates_that_are_declared_as_categories(declared):
+    """Defect: they were refused as dates in text, which they are not."""
+    days = ["2026-03-31", "2026-06-30", "2026-09-30"] * 100
+    model = FairProjClassifier(n_estimators=2)
+    model.fit(declared(days), Y, sensitive_features=GROUPS)
+    assert model.encoding_.categories[0].tolist() == days[:3]
+    with pytest.raises(ValueError, match="'day' holds dates as text"):
+        model.fit(pd.DataFrame({"day": days}), Y, sensitive_features=GROUPS)

@@ -15,6 +15,7 @@ from fairproj import load
 from fairproj.data.user_warning import UserNote
 from fairproj.io import tables
 from fairproj.io.number_texts import NumberTexts, Spelling, find_traits
+from fairproj.io.table_types import KnownNumber
 from fairproj.io.tables import DataFile, DataFileError
 
 NUMBER = {"a": pa.float64(), "b": pa.float64()}
@@ -245,6 +246,12 @@ def test_rows_that_are_trained_on_again_are_read_as_in_training(decided):
         ({"rooms": "1.234"}, "'rooms' has numbers with points that may separate decimals or thou"),
         ({"debt": "1.234,5"}, "column 'debt' has numbers with separators of thousands, such as"),
         ({"debt": "1", "code": "1", "rate": "1,234"}, "'rate' has numbers with commas that may se"),
+        ({"debt": "1.234", "code": "1"}, "'debt' has numbers with points that may separate thou"),
+        (
+            {"debt": "1.234"},
+            "'debt' has numbers with points that may separate thousands or, unlike",
+        ),
+        ({"debt": "3.08", "code": "0.5"}, None),
     ],
 )
 def test_cells_that_do_not_fit_what_training_knew(decided, cells, words):
@@ -254,6 +261,31 @@ def test_cells_that_do_not_fit_what_training_knew(decided, cells, words):
     said = run(*command, code=0 if words is None else 1).stderr
     assert words is None or f"one.csv: {'' if words[0] == 'c' else 'column '}{words}" in said
     assert said.count("error") == (words is not None)
+
+
+@pytest.mark.parametrize("first", ["", "12", "1.234"])
+def test_points_where_training_had_commas(tmp_path, monkeypatch, first):
+    """Defect: 1.234 was read as a decimal without a word, a factor of 1000 if it was thousands."""
+    monkeypatch.setattr(tables, "_HEAD", 200)
+    types = {"a": KnownNumber(decimal=",")}
+    begin = f"a;b\n{first};x\n" + f"{first};x\n" * 100
+    chunks = list(in_file(tmp_path, begin + "0.5;x\n").chunks(["a"], types))
+    assert chunks[0].column("a").to_pylist()[-1] == 0.5
+    file = in_file(tmp_path, begin + "1.234;x\n")
+    refused = r"such as '1\.234'; write decimals with a comma, and thousands without a separator$"
+    for read in (lambda: list(file.chunks(["a"], types)), lambda: file.read(types)):
+        with pytest.raises(DataFileError, match=refused):
+            read()
+
+
+def test_points_after_decimal_commas_in_one_column(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_HEAD", 100)
+    file = in_file(tmp_path, "a;b\n" + "1,5;1\n" * 100 + "1.234;2\n")
+    with (
+        pytest.warns(UserWarning, match="decimal commas"),
+        pytest.raises(ValueError, match=r"decimal commas in its first rows and '1\.234' later"),
+    ):
+        list(file.chunks(["a"], NUMBER))
 
 
 def test_training_that_did_not_see_texts_tells_nothing(decided):

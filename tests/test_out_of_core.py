@@ -580,3 +580,27 @@ def test_a_file_that_cannot_grow_is_named_before_pages_are_written():
     lines = done.stdout.splitlines()
     assert [line == "fitted" for line in lines] == 2 * [False, False, True]
     assert all("refuses: File too large; raise the limit" in line for line in lines[:2])
+
+
+def test_dates_as_text_are_no_categories_unless_declared(tmp_path):
+    """Reading a file makes categories of its text, which declares nothing."""
+    rows = make_rows(400)
+    rows["job"] = np.where(rows["age"] > 40, "2026-03-31", "2026-06-30")
+    rows.to_parquet(tmp_path / "texts.parquet")
+    declared = rows.astype({"job": "category"})
+    declared.to_parquet(tmp_path / "declared.parquet")
+    model = FairProjClassifier(engine="xgboost", n_estimators=2)
+
+    def in_batches(rows):
+        return Batches([(rows[FEATURES], rows["paid"], rows[["sex", "region"]])])
+
+    def fit(X):
+        roles = () if isinstance(X, Batches) else ("paid",)
+        columns = {} if isinstance(X, Batches) else ROLES
+        return clone(model).fit(X, *roles, **columns)
+
+    for X in (tmp_path / "texts.parquet", in_batches(rows)):
+        with pytest.raises(ValueError, match="'job' holds dates as text"):
+            fit(X)
+    for X in (tmp_path / "declared.parquet", in_batches(declared)):
+        assert fit(X).encoding_.categories[3].tolist() == ["2026-03-31", "2026-06-30"]

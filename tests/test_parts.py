@@ -252,6 +252,10 @@ def test_dates_as_text_are_judged_over_all_parts():
         "2026-01-04"
     )
     assert encode(january, [*february[:3], "unknown"]).categories[0][-1] == "unknown"
+    declared = [pd.Categorical(days) for days in (january, february)]
+    parts = [good_part(X=frame(a=values)) for values in declared]
+    encoder = merge([describe(part, Reader()) for part in parts], Reader()).encoder
+    assert encoder.categories[0] == ["01.02.2026", *january]
 
 
 def test_weights_are_judged_over_all_parts():

@@ -280,6 +280,50 @@ def test_numbers_of_fields_beyond_16_bits_do_not_hide_values(tmp_path):
     assert parquet_sizes.content_bytes(path, metadata) == 800_000
 
 
+def test_chunks_whose_lists_hold_more_than_the_file_says(tmp_path, monkeypatch):
+    """Defect: where a file is read in chunks, only what it says of itself was looked at."""
+    path = tmp_path / "a.parquet"
+    zeros = pa.ListArray.from_arrays([0, 1_000_000], pa.array(np.zeros(1_000_000)))
+    pa.parquet.write_table(pa.table({"a": zeros}), path)
+    monkeypatch.setenv("FAIRPROJ_MAX_UNPACKED", "5MB")
+    monkeypatch.setattr(parquet_sizes, "_n_values", lambda _: 1)
+    with pytest.raises(DataFileError, match="its content more than 5 MB"):
+        next(DataFile.from_path(path).chunks(["a"], {}))
+
+
+@pytest.mark.parametrize(("number", "size"), [(3, 800_000), (8, 0), (9, 0), (10, None)])
+def test_values_are_unknown_only_where_they_are_encrypted(tmp_path, number, size):
+    """Defect: a column of lists without metadata counted as encrypted, and so as empty."""
+    path = tmp_path / "a.parquet"
+    zeros = pa.ListArray.from_arrays([0, 100_000], pa.array(np.zeros(100_000)))
+    pa.parquet.write_table(pa.table({"a": zeros}), path)
+    metadata, raw = pa.parquet.read_metadata(path), path.read_bytes()
+    footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    [start] = re.finditer(rb"(?<=\x26)[\x80-\xff]*[\x00-\x7f]\x1c\x15", raw[footer:])
+    at = footer + start.end() - 2  # the header of field 3, which follows field 2
+    header = (number - 2) << 4 | (8 if number == 9 else 12)  # 9 is bytes, the others a structure
+    moved = bytes([header]) + (b"\x00\x2c" if number == 9 else b"")
+    damaged = raw[:at] + moved + raw[at + 1 : -8]
+    path.write_bytes(damaged + (len(damaged) - footer).to_bytes(4, "little") + b"PAR1")
+    if size is None:
+        with pytest.raises(OSError, match="its footer is damaged"):
+            parquet_sizes.content_bytes(path, metadata)
+        return
+    packed = metadata.row_group(0).total_byte_size
+    assert parquet_sizes.content_bytes(path, metadata) == max(size, packed)
+
+
+def test_row_groups_that_only_one_reader_finds_are_damage(tmp_path):
+    """Defect: those beyond the fewer ones were passed over."""
+    sizes = {}
+    for name, n_rows in (("few", 300), ("many", 10)):
+        pa.parquet.write_table(pa.table(LISTS), tmp_path / name, row_group_size=n_rows)
+        sizes[name] = pa.parquet.read_metadata(tmp_path / name)
+    for name, other in (("few", "many"), ("many", "few")):
+        with pytest.raises(OSError, match="its footer is damaged"):
+            parquet_sizes.content_bytes(tmp_path / name, sizes[other])
+
+
 def test_footers_with_any_damage_have_a_size_or_are_refused(tmp_path):
     path, rng = tmp_path / "a.parquet", np.random.default_rng(0)
     pa.parquet.write_table(pa.table(LISTS), path, row_group_size=100)

@@ -240,7 +240,7 @@ class OnCluster:
         )
         if compare and isinstance(model, FairBoostClassifier):
             plain = _without_constraint(model)
-            model.baseline_ = _fit_there(plain, source, client=self.client)
+            model.baseline_ = _fit_there(plain, source, choose_best=True, client=self.client)
         return model
 
 
@@ -280,7 +280,15 @@ def _client(scheduler: str) -> Any:
         ) from None
 
 
-def _fit_there(estimator: Any, source: Any, resume_from: Any = None, **options: Any) -> Any:
+def _fit_there(
+    estimator: Any,
+    source: Any,
+    resume_from: Any = None,
+    *,
+    choose_best: bool = False,
+    **options: Any,
+) -> Any:
+    """The fitted estimator; with ``choose_best``, as `FairBoostClassifier` fits a ``baseline_``."""
     from fairproj import distributed
 
     parameters = estimator.get_params(deep=False)
@@ -288,8 +296,8 @@ def _fit_there(estimator: Any, source: Any, resume_from: Any = None, **options: 
         parameters["baseline"] = False  # its scores need all rows in one place
     kind = getattr(distributed, f"Dask{type(estimator).__name__}")
     model = kind(**parameters, **options)
-    if isinstance(estimator, FairBoostClassifier):
-        model._choose_best = estimator._choose_best
+    if choose_best:
+        return model._fit_baseline(source).to_local()
     return model.fit(source, None, resume_from=resume_from).to_local()
 
 

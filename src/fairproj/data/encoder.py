@@ -61,6 +61,8 @@ class FeatureEncoder:
         The most categories a column may have.
     kept, taken : list, optional
         Where the columns stood in the user's X, and the columns that were taken out of it.
+    texts : collection of str
+        The columns of category type that are text in the user's table: they count as text.
     """
 
     def __init__(
@@ -69,22 +71,26 @@ class FeatureEncoder:
         max_categories: int,
         kept: list[int] | None = None,
         taken: list[Any] | None = None,
+        texts: Collection[str] = (),
     ) -> None:
         self._wanted = categorical_features
         self._max_categories = max_categories
         self._kept = kept  # where the columns stood before sensitive ones were taken out
         self._taken = taken or []
+        self._texts = texts
 
     def fit_transform(self, X: Any) -> Matrix:
         if is_frame(X):
             frame = nw.from_native(X, eager_only=True)
             self._names: list[Any] = list(frame.columns)
+            self._undeclared = self._find_undeclared(frame)
             self._categories = self._learn_frame(frame)
             self._booleans = [_is_boolean(frame[:, at]) for at in range(len(self._names))]
             matrix = self._frame_matrix(frame)
         else:
             matrix = _csr_matrix(X)
             self._names = list(range(matrix.shape[1]))
+            self._undeclared = set()
             self._categories = self._learn_array(matrix)
             self._booleans = [False] * len(self._names)
             matrix = self._with_codes(matrix)
@@ -129,14 +135,15 @@ class FeatureEncoder:
     def refuse_dates(self) -> None:
         """Refuse text whose values in the whole table are dates: new rows have other ones.
 
-        A column that the user names in ``categorical_features`` is not refused.
+        A column is not refused where the user declares that it holds categories, by its type
+        (category or enum) or in ``categorical_features``.
         """
         for position, categories in self._categories.items():
-            if self._are_dates(categories):
+            if self._are_dates(categories, position):
                 raise _date_error(self._names[position], categories)
 
-    def _are_dates(self, categories: pd.Index[Any]) -> bool:
-        return self._chosen() is None and are_dates(categories)
+    def _are_dates(self, categories: pd.Index[Any], position: int) -> bool:
+        return position in self._undeclared and are_dates(categories)
 
     def refuse_missing(self, reader: str) -> None:
         """Refuse rows with missing values, which ``reader`` cannot use."""
@@ -175,14 +182,16 @@ class FeatureEncoder:
             The names of the parts.
         """
         merged = copy.copy(encoders[0])
-        merged._categories, merged._booleans = {}, []
+        merged._categories, merged._booleans, merged._undeclared = {}, [], set()
         for position in range(len(merged._names)):
             parts = [i for i, has in enumerate(has_values) if has[position]]
             typed = [encoders[i] for i in parts or range(len(encoders))]
             if merged._is_category(typed, position, [sources[i] for i in parts]):
+                if any(position in each._undeclared for each in typed):
+                    merged._undeclared.add(position)
                 values = [pd.Series(each._categories[position]) for each in typed]
                 known = pd.concat(values, ignore_index=True)
-                merged._categories[position] = merged._learn(known, merged._names[position])
+                merged._categories[position] = merged._learn(known, position)
             merged._booleans.append(all(each._booleans[position] for each in typed))
         merged._had_missing = np.any([each._had_missing for each in encoders], axis=0)
         merged.refuse_dates()
@@ -230,9 +239,19 @@ class FeatureEncoder:
     def _learn_frame(self, frame: nw.DataFrame[Any]) -> dict[int, pd.Index[Any]]:
         chosen = self._chosen()
         return {
-            position: self._learn(_to_pandas(frame[:, position]), name)
-            for position, name in enumerate(self._names)
+            position: self._learn(_to_pandas(frame[:, position]), position)
+            for position in range(len(self._names))
             if (_is_categorical(frame[:, position]) if chosen is None else position in chosen)
+        }
+
+    def _find_undeclared(self, frame: nw.DataFrame[Any]) -> set[int]:
+        """Positions of columns that hold categories only because they are text."""
+        if self._chosen() is not None:
+            return set()
+        return {
+            position
+            for position, name in enumerate(self._names)
+            if name in self._texts or frame[:, position].dtype not in (nw.Categorical, nw.Enum)
         }
 
     def _learn_array(self, matrix: Matrix) -> dict[int, pd.Index[Any]]:
@@ -251,7 +270,8 @@ class FeatureEncoder:
             matrix[:, position] = _codes(pd.Series(matrix[:, position]), categories)
         return matrix
 
-    def _learn(self, values: pd.Series, name: Any) -> pd.Index[Any]:
+    def _learn(self, values: pd.Series, position: int) -> pd.Index[Any]:
+        name = self._names[position]
         present = values.dropna().unique()
         try:
             categories = np.sort(np.asarray(present))
@@ -261,7 +281,7 @@ class FeatureEncoder:
             ) from None
         index: pd.Index[Any] = pd.Index(categories)
         if len(categories) > self._max_categories:
-            if self._are_dates(index):
+            if self._are_dates(index, position):
                 raise _date_error(name, index)
             raise ValueError(
                 f"column {name!r} has {len(categories)} categories, the most a tree can tell apart "
@@ -387,7 +407,7 @@ class FeatureEncoder:
 def _date_error(name: Any, dates: pd.Index[Any]) -> ValueError:
     return ValueError(
         f"column {name!r} holds dates as text, such as {dates[0]!r}, which trees cannot use; turn "
-        "it into numbers or drop it, or name it in categorical_features if its dates are categories"
+        "it into numbers, drop it, or make it a categorical column if its dates are categories"
     )
 
 

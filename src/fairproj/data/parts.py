@@ -8,7 +8,7 @@ is encoded by itself, and the encoded parts together are what one table would ha
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +46,8 @@ LARGEST = float(np.finfo(np.float32).max)  # of a feature; parts are encoded as 
 class Part:
     """Some rows of a table, as a user would pass them to ``fit``, and a name for messages.
 
-    Where a part is read again for its features only, ``y`` is None.
+    Where a part is read again for its features only, ``y`` is None. ``texts`` are the columns of
+    text that reading the part made categories.
     """
 
     X: Any
@@ -54,6 +55,7 @@ class Part:
     sensitive_features: Any = None
     sample_weight: Any = None
     name: str = ""
+    texts: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -278,7 +280,11 @@ def describe_rows(part: Part, reader: Reader) -> tuple[PartSummary, PartRows]:
         has_values = np.zeros(len(header.columns), dtype=bool)
         if len(rows):
             encoder = FeatureEncoder(
-                reader.categorical_features, reader.max_categories, kept_columns, taken
+                reader.categorical_features,
+                reader.max_categories,
+                kept_columns,
+                taken,
+                part.texts,
             )
             matrix = encoder.fit_transform(X)
             has_values = _check_range(matrix, header)

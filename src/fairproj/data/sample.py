@@ -73,11 +73,12 @@ class Sample:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if self.has_one_weight:
-            state["weight"] = self.weight[:1]  # pickle would write the number once for each row
+            state["weight"] = self.weight[0]  # pickle would write the number once for each row
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        weight = np.broadcast_to(state["weight"], state["y"].shape)
+        if not np.ndim(weight := state["weight"]):
+            weight = np.broadcast_to(weight, state["y"].shape)
         self.__dict__.update(state, weight=weight)
 
     @property
@@ -168,7 +169,9 @@ def scale_weights(weight: Array, largest: float | None = None) -> Array:
 
 def compact_weights(weight: Array) -> Array:
     """The weights of all rows of a table; equal ones as one number, repeated without memory."""
-    return np.broadcast_to(weight[0], len(weight)) if weight.min() == weight.max() else weight
+    if not len(weight) or weight.min() < weight.max():
+        return weight
+    return np.broadcast_to(weight[0], len(weight))
 
 
 def split_sample(sample: Sample, fraction: float, random_state: Any) -> tuple[Sample, Sample]:

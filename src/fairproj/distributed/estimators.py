@@ -111,7 +111,9 @@ class DaskClassifier(BoostedClassifier):
         training: tuple[Any, Any, Any, Any],
         watched: tuple[Any, Any, Any, Any] | None,
         resume_from: Any,
+        **options: Any,
     ) -> None:
+        """Train; ``options`` are further arguments of the model's ``_fit_prepared``."""
         self._forget()
         self._refuse_local_options()
         self._check_together()
@@ -133,6 +135,7 @@ class DaskClassifier(BoostedClassifier):
             resume_from=resume_from,
             retries=self.retries,
             report_every=self.checkpoint_every,
+            options=options,
         )
         self._take_over_fit(self._follow(run, file))
 
@@ -447,10 +450,10 @@ class DaskFairBoostClassifier(DaskClassifier, FairBoostClassifier):
         self._train_on_cluster(training, None if X_val is None else watched, resume_from)
         return self
 
-    def _worker_model(self, seed: int, watched: bool) -> BoostedClassifier:
-        model = super()._worker_model(seed, watched)
-        model._choose_best = self._choose_best
-        return model
+    def _fit_baseline(self, source: Any) -> DaskFairBoostClassifier:
+        """Train without a constraint, and keep the round of least loss, as a ``baseline_`` does."""
+        self._train_on_cluster((source, None, None, None), None, None, choose_best=True)
+        return self
 
     def _validation_sample(self, training: Any, validation: tuple[Any, ...]) -> Any:
         """The workers make it; what is given with X_val was checked before this is called."""

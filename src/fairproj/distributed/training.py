@@ -109,6 +109,8 @@ class ClusterRun:
         How often to try again after a fault.
     report_every : int
         Most rounds between two reports of the workers.
+    options : dict
+        Further arguments of the model's ``_fit_prepared``.
     """
 
     def __init__(
@@ -121,8 +123,10 @@ class ClusterRun:
         resume_from: Any,
         retries: int,
         report_every: int,
+        options: dict[str, Any],
     ) -> None:
         self._cluster, self._model, self._tables = cluster, model, tables
+        self._options = options
         self._resume_from, self._retries, self._report_every = resume_from, retries, report_every
         self._n_resumed = len(checkpoint.rounds)
         self._messages = Messages(cluster.client)
@@ -212,6 +216,7 @@ class ClusterRun:
             done=pack(self.checkpoint.rounds),
             n_resumed=self._n_resumed,
             report_every=self._report_every,
+            options=self._options,
         )
 
     def _patience(self) -> float:

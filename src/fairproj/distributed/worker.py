@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -266,6 +266,8 @@ class Run:
         How many of these come from a checkpoint that the user gave.
     report_every : int
         Most rounds between two reports to the driver.
+    options : dict
+        Further arguments of the model's ``_fit_prepared``.
     """
 
     name: str
@@ -274,6 +276,7 @@ class Run:
     done: bytes
     n_resumed: int
     report_every: int
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -318,7 +321,7 @@ def train(share: Share, model: BoostedClassifier, rank: int, run: Run) -> Traine
         _communicator(rank, run),
         _other_rounds_explained(run),
     ):
-        _fit(model, share, reduction, reporter, unpack(run.done))
+        _fit(model, share, reduction, reporter, run)
     if rank > 0:
         return None
     return Trained(_fitted_attributes(model), messages, pack(reporter.rounds))
@@ -363,19 +366,19 @@ def _fit(
     share: Share,
     reduction: WorkerReduction,
     reporter: Reporter,
-    done: list[DoneRound],
+    run: Run,
 ) -> None:
     rows, held_out = share.take()
     rows = replace(rows, sample=replace(rows.sample, reduction=reduction, cache={}))
-    model._control = RunControl(_progress(done, rows, model), reporter)
+    model._control = RunControl(_progress(unpack(run.done), rows, model), reporter)
     if held_out is None:
         content = [rows]
         del rows  # the model frees the features when it has binned them
-        model._fit_prepared(content.pop())
+        model._fit_prepared(content.pop(), **run.options)
         return
     held_out = replace(held_out, reduction=reduction, cache={})
     validation = (held_out, held_out.y, held_out.groups if rows.with_groups else None, None)
-    model._fit_prepared(rows, validation)
+    model._fit_prepared(rows, validation, **run.options)
 
 
 def _progress(done: list[DoneRound], rows: Prepared, model: BoostedClassifier) -> Progress | None:

@@ -205,7 +205,6 @@ class FairBoostClassifier(BoostedClassifier):
 
     baseline_: FairBoostClassifier
     price_: Price
-    _choose_best = False  # keep the round of least loss also where nothing is constrained
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED_CONSTRAINTS,
@@ -391,9 +390,13 @@ class FairBoostClassifier(BoostedClassifier):
         return replace(settings, monotonic_cst=_check_monotonic_cst(self, self.monotonic_cst))
 
     def _fit_prepared(
-        self, prepared: Prepared, validation: tuple[Any, ...] = (None,) * 4
+        self,
+        prepared: Prepared,
+        validation: tuple[Any, ...] = (None,) * 4,
+        *,
+        choose_best: bool = False,
     ) -> FairBoostClassifier:
-        """Fit on rows that are validated and encoded already."""
+        """Fit on rows that are validated and encoded already; ``choose_best`` as in `_train`."""
         sample = prepared.sample.with_weight()
         self._warn_of_one_group(prepared, sample)
         self._adopt(prepared, sample)
@@ -405,7 +408,7 @@ class FairBoostClassifier(BoostedClassifier):
         else:
             parts = [sample, held_out]
             del sample, held_out  # the engine bins what it needs; a copy of X may be freed
-            self._train(parts.pop(0), parts.pop(0), self._settings())
+            self._train(parts.pop(0), parts.pop(0), self._settings(), choose_best=choose_best)
         self._warn_of_outcome()
         return self
 
@@ -418,14 +421,13 @@ class FairBoostClassifier(BoostedClassifier):
         self._train(sample, held_out, settings)
         plain = self._without_constraint()
         plain._take_over(self)
-        plain._train(sample, held_out, settings)
+        plain._train(sample, held_out, settings, choose_best=True)
         self.baseline_ = plain
         self.price_ = measure_price(self, plain, sample if held_out is None else held_out)
 
     def _without_constraint(self) -> FairBoostClassifier:
-        """The same settings without a constraint, not fitted; it keeps the round of least loss."""
+        """The same settings without a constraint, not fitted."""
         plain: FairBoostClassifier = clone(self).set_params(**BASELINE_PARAMETERS)
-        plain._choose_best = True
         return plain
 
     def _take_over(self, other: FairBoostClassifier) -> None:
@@ -435,7 +437,10 @@ class FairBoostClassifier(BoostedClassifier):
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def _train(self, sample: Any, held_out: Any, settings: LearnerSettings) -> None:
+    def _train(
+        self, sample: Any, held_out: Any, settings: LearnerSettings, *, choose_best: bool = False
+    ) -> None:
+        """Run all rounds; ``choose_best`` keeps that of least loss also without a constraint."""
         n_rows = sample.n_rows
         if settings.subsample * n_rows < 1:
             raise ValueError(
@@ -456,7 +461,7 @@ class FairBoostClassifier(BoostedClassifier):
             scale, rate = objective.loss.link_scale, self.learning_rate
             run = Run(engine, scale, learners, records, reason, rate, limits)
             outcome = finish_signed_costs(
-                run, objective, choose_best=self._choose_best or self.early_stopping
+                run, objective, choose_best=choose_best or self.early_stopping
             )
             observed: Any = outcome.history[outcome.history.n_kept - 1].observed
             self._cut = float(observed.cut)

@@ -2,8 +2,9 @@
 
 ``20000,5`` is a number with a decimal comma. ``1,234`` may be one, or one thousand two hundred and
 thirty-four; another value of the column, such as ``0,5``, or another column of the file may tell.
-In a file with decimal commas, the same holds of ``1.234`` and ``0.5``. Where a file does not tell,
-the one that a model was trained from may have told.
+In a file with decimal commas, the same holds of ``1.234`` and ``0.5``, and so it does where the
+column had decimal commas in training. Where a file does not tell, the one that a model was trained
+from may have told.
 Values such as ``1.234,50`` and ``1,234.50`` have separators of thousands, which are not read: the
 user is asked to remove them.
 """
@@ -11,7 +12,7 @@ user is asked to remove them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,6 +48,7 @@ class Spelling(Enum):
     decimal_comma = "decimal commas"
     ambiguous = "commas that may separate decimals or thousands"
     ambiguous_points = "points that may separate decimals or thousands"
+    unlike_training = "points that may separate thousands or, unlike in training, decimals"
     thousands = "separators of thousands"
     mixed = "both decimal points and decimal commas"
 
@@ -58,7 +60,8 @@ class Problem(NamedTuple):
     sentence: str
 
 
-AMBIGUOUS = (Spelling.ambiguous, Spelling.ambiguous_points)  # more values may tell
+# More values may tell.
+AMBIGUOUS = (Spelling.ambiguous, Spelling.ambiguous_points, Spelling.unlike_training)
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,11 @@ class Traits:
         )
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all values are whole numbers without separators: later ones may have some."""
+        return "point" in self.matched and "comma" in self.matched and not self.comma
+
+    @property
     def spelling(self) -> Spelling | None:
         """How the numbers are written; None for a column of other text."""
         if "comma" in self.matched and self.comma:
@@ -119,11 +127,16 @@ class Traits:
         return Spelling.mixed if "both" in self.matched and self.comma else None
 
 
+_SETTLED: dict[tuple[Spelling | None, str | None], Spelling | None] = {
+    (Spelling.ambiguous, ","): Spelling.decimal_comma,
+    (Spelling.ambiguous_points, "."): None,
+    (Spelling.ambiguous_points, ","): Spelling.unlike_training,
+}
+
+
 def _settle(spelling: Spelling | None, decimal: str | None) -> Spelling | None:
     """How numbers are written, where the sign before decimals in training may tell."""
-    if spelling is Spelling.ambiguous and decimal == ",":
-        return Spelling.decimal_comma
-    return None if spelling is Spelling.ambiguous_points and decimal == "." else spelling
+    return _SETTLED.get((spelling, decimal), spelling)
 
 
 def _all_match(values: Any, pattern: str) -> bool:
@@ -161,9 +174,9 @@ class NumberTexts:
     ) -> NumberTexts:
         """Where a column of a file has decimal commas, those of others are read as such too.
 
-        Where none has, points separate decimals. ``decimals`` are the signs before decimals in
-        training, for columns that are ambiguous; ``has_commas`` says that a column that is not
-        among these has decimal commas.
+        Where none has, points separate decimals, but for columns that had decimal commas in
+        training. ``decimals`` are the signs before decimals in training, for columns that are
+        ambiguous; ``has_commas`` says that a column that is not among these has decimal commas.
         """
         spelled = {}
         for name, each in traits.items():
@@ -223,6 +236,7 @@ _ADVICE = {
     Spelling.ambiguous: "write decimals with a point, and thousands without a separator",
     Spelling.ambiguous_points: "write the decimals of the other columns with a point too, and "
     "thousands without a separator",
+    Spelling.unlike_training: "write decimals with a comma, and thousands without a separator",
     Spelling.thousands: "write thousands without a separator",
     Spelling.mixed: "write all decimals with a point",
 }
@@ -242,14 +256,20 @@ def is_number(values: Any) -> Any:
     return pc.match_substring_regex(values, pattern)
 
 
-def find_traits(columns: Iterable[tuple[str, Any]]) -> dict[str, Traits]:
-    """The traits of the text columns that may hold numbers."""
+def find_traits(
+    columns: Iterable[tuple[str, Any]], with_commas: Collection[str] = ()
+) -> dict[str, Traits]:
+    """The traits of the text columns that may hold numbers with separators.
+
+    Columns ``with_commas``, which had decimal commas in training, are kept without separators too.
+    """
     found = {}
     for name, column in columns:
         values = column.drop_null() if pa.types.is_string(column.type) else column.slice(0, 0)
-        if len(values) and _all_match(values.slice(0, _LOOKED_AT), _GENERAL):
+        looked_at = len(values) or name in with_commas
+        if looked_at and _all_match(values.slice(0, _LOOKED_AT), _GENERAL):
             traits = Traits().add(_combined(values))
-            if traits.spelling is not None:
+            if traits.spelling is not None or (traits.is_whole and name in with_commas):
                 found[name] = traits
     return found
 
@@ -264,14 +284,21 @@ def read_commas(table: Any, names: Iterable[str]) -> Any:
         at = table.schema.get_field_index(name)
         if at < 0 or not pa.types.is_string(table.schema.field(at).type):
             continue
-        points = pc.replace_substring(pc.utf8_trim_whitespace(table.column(at)), ",", ".")
+        texts = pc.utf8_trim_whitespace(table.column(at))
+        pointed = texts.filter(pc.match_substring(texts, "."))  # 1.234 may be a thousand
+        if len(pointed):
+            raise _not_a_number(name, f" {pointed[0].as_py()!r}")
         try:
-            table = table.set_column(at, name, pc.cast(points, pa.float64()))
+            numbers = pc.cast(pc.replace_substring(texts, ",", "."), pa.float64())
         except pa.ArrowInvalid as error:
             value = re.search(r"'(.*)'", str(error))
-            shown = f" {value[1]!r}" if value else ""
-            raise ValueError(
-                f"column {name!r} has decimal commas in its first rows and{shown} later, which is "
-                "not a number; correct it or leave it empty"
-            ) from None
+            raise _not_a_number(name, f" {value[1]!r}" if value else "") from None
+        table = table.set_column(at, name, numbers)
     return table
+
+
+def _not_a_number(name: str, shown: str) -> ValueError:
+    return ValueError(
+        f"column {name!r} has decimal commas in its first rows and{shown} later, which is "
+        "no number with a decimal comma; correct it or leave it empty"
+    )

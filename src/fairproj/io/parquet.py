@@ -25,7 +25,7 @@ from fairproj.data.checks import listing
 from fairproj.data.parts import Part
 from fairproj.data.ranges import Cuts, cut_columns
 from fairproj.io.prefetch import prefetch
-from fairproj.io.table_types import apply_types, to_frame
+from fairproj.io.table_types import apply_types, plain_texts, to_frame
 from fairproj.io.tables import (
     CHUNK_ROWS,
     DataFileError,
@@ -130,6 +130,7 @@ class ParquetSource:
                 self._groups(table),
                 self._column(table, self._weight),
                 _part_name(number, path),
+                plain_texts(table, self.features_),
             )
 
     def features(self, parts: Collection[int]) -> Iterator[tuple[int, Part]]:

@@ -26,9 +26,12 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 _FIXED = {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8, _UUID: 16}  # bytes
 # Fields of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _ROW_GROUPS, _COLUMNS, _METADATA, _NUM_VALUES = (4, _LIST), (1, _LIST), (3, _STRUCT), (5, _I64)
+_ENCRYPTED = ((8, _STRUCT), (9, _BINARY))  # how a column is encrypted, and its metadata if it is
 # What is read of them, by the numbers and kinds of fields.
 _Wanted = Mapping[tuple[int, int], Any]
-_WANTED: _Wanted = {_ROW_GROUPS: {_COLUMNS: {_METADATA: {_NUM_VALUES: {}}}}}
+_CHUNK: _Wanted = {_METADATA: {_NUM_VALUES: {}}, **{field: {} for field in _ENCRYPTED}}
+_WANTED: _Wanted = {_ROW_GROUPS: {_COLUMNS: _CHUNK}}
+_DAMAGED = "its footer is damaged"
 
 
 def content_bytes(path: Path, metadata: Any) -> int:
@@ -47,9 +50,11 @@ def content_bytes(path: Path, metadata: Any) -> int:
         else:
             flat += width
     listed = _bytes_in_lists(path, lists) if lists else [0] * len(groups)
+    if len(listed) != len(groups):  # pyarrow and the reader here find different ones
+        raise OSError(_DAMAGED)
     return sum(
         max(0, group.total_byte_size, group.num_rows * flat + more)
-        for group, more in zip(groups, listed, strict=False)
+        for group, more in zip(groups, listed, strict=True)
     )
 
 
@@ -62,12 +67,14 @@ def _bytes_in_lists(path: Path, widths: Mapping[int, int]) -> list[int]:
             for group in footer[_ROW_GROUPS]
         ]
     except (IndexError, KeyError, TypeError, RecursionError):
-        raise OSError("its footer is damaged") from None
+        raise OSError(_DAMAGED) from None
 
 
 def _n_values(chunk: Any) -> int:
     """The values of a column in a row group; 0 if they are encrypted, and cannot be read."""
-    return max(0, int(chunk[_METADATA][_NUM_VALUES])) if _METADATA in chunk else 0
+    if _METADATA not in chunk and any(field in chunk for field in _ENCRYPTED):
+        return 0
+    return max(0, int(chunk[_METADATA][_NUM_VALUES]))
 
 
 def _footer(path: Path) -> bytes:

@@ -201,6 +201,16 @@ def to_frame(table: pa.Table, names: Sequence[str]) -> pd.DataFrame:
     return frame
 
 
+def plain_texts(table: pa.Table, names: Sequence[str]) -> frozenset[str]:
+    """The columns of text among some, without those that the file declares as categories."""
+    types = {name: table.schema.field(name).type for name in names}
+    return frozenset(
+        name
+        for name, one in types.items()
+        if kind_of(one) == "text" and not pa.types.is_dictionary(one)
+    )
+
+
 def _with_codes(column: Any) -> Any:
     """Encode text; codes that have no sign, as polars writes them, get one for old pyarrow."""
     kind = column.type

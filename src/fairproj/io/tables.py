@@ -182,17 +182,19 @@ class DataFile:
         names = [name for name in self.column_names() if name in numbers]
         if self.kind != "csv" or not names:
             return []
-        traits, decimals = self._head_traits(names), known_decimals(types)
+        decimals = known_decimals(types)
+        traits = self._head_traits(names, [name for name in names if decimals.get(name) == ","])
         spelled = NumberTexts.of_traits(traits, decimals)
-        if any(one in AMBIGUOUS for one, _ in spelled.found.values()):
+        unsure = any(one in AMBIGUOUS for one, _ in spelled.found.values())
+        if unsure or any(one.is_whole for one in traits.values()):
             spelled = NumberTexts.of_traits(self._all_traits(traits), decimals)
         for problem in spelled.problems().values():
             raise DataFileError(f"{self.path}: {problem.sentence}")
         self._say(spelled)
         return spelled.commas
 
-    def _head_traits(self, names: list[str]) -> dict[str, Traits]:
-        """Those of the first rows."""
+    def _head_traits(self, names: list[str], with_commas: list[str]) -> dict[str, Traits]:
+        """Those of the first rows, by `find_traits`."""
         with self._open_csv() as stream:
             head = stream.read(_HEAD)
         if len(head) == _HEAD:  # the last line may be cut
@@ -203,7 +205,7 @@ class DataFile:
         except pa.ArrowException:
             return {}  # a quoted text is cut, or the file is damaged: reading it tells
         table = mark_missing(table, {})
-        return find_traits((name, table.column(name)) for name in names)
+        return find_traits(((name, table.column(name)) for name in names), with_commas)
 
     def _all_traits(self, traits: Mapping[str, Traits]) -> dict[str, Traits]:
         """Those of all rows, of columns that have commas at the beginning of the file."""
@@ -288,8 +290,10 @@ class DataFile:
                 buffer_size=_PARQUET_BUFFER,
                 page_checksum_verification=True,
             )
-            self._limit(at_once=False).check_parquet(file.metadata)
+            limit = self._limit(at_once=False)
+            limit.check_parquet(file.metadata)
             for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
+                limit.check(batch.nbytes)  # lists may hold more values than the file says
                 yield batch.select(columns)
         elif self.kind == "arrow":
             self._limit(at_once=False).check_arrow()
