@@ -1,0 +1,104 @@
+"""Sentences that a reader of the output could take wrongly."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from commands import run
+from fairproj.cli._show import NOT_USEFUL
+from fairproj.cli._train_show import cost_warning, outcome
+
+# A constraint that costs much
+
+
+def make_unequal(n_rows=1600, seed=1):
+    """Rows whose label depends much on the group, so that closing the gap costs much."""
+    random = np.random.default_rng(seed)
+    first = random.random(n_rows) < 0.5
+    x = random.normal(size=n_rows)
+    label = x + 2.0 * first + random.normal(0, 0.5, n_rows) > 2.2
+    noise = random.normal(0, 0.2, n_rows)
+    return pd.DataFrame(
+        {
+            "x": x,
+            "seen": first + noise,
+            "group": np.where(first, "a", "b"),
+            "y": np.where(label, "yes", "no"),
+        }
+    )
+
+
+@pytest.mark.parametrize("options", [(), ("--class-weight", "balanced")])
+def test_a_constraint_that_costs_much_is_warned_of(tmp_path, options):
+    data = tmp_path / "d.csv"
+    make_unequal().to_csv(data, index=False)
+    task = ("--label", "y", "--sensitive", "group", "--constraint", "demographic_parity")
+    task = (*task, "--rounds", 20, *options)
+    costly = run("train", data, *task, "--max-gap", 0.02, "-o", tmp_path / "a.fairproj")
+    assert "warning: the constraint costs much: on the 400 held-out rows the " in costly.stderr
+    assert " percentage points less" in costly.stderr
+    assert "; try a larger --max-gap, other groups with --sensitive or " in costly.stderr
+    cheap = run("train", data, *task, "--max-gap", 0.5, "-o", tmp_path / "b.fairproj")
+    assert "costs much" not in cheap.stderr
+
+
+def result_of(scores, *, class_weight=None, verdict="met", useful=True, selection_rate=None):
+    """What training gives, as the warning reads it."""
+    model = SimpleNamespace(
+        certificate_=None,
+        _useful=useful,
+        class_weight=class_weight,
+        selection_rate=selection_rate,
+        price_=SimpleNamespace(n_rows=400, rows="held-out rows"),
+    )
+    if not useful:
+        model.certificate_ = SimpleNamespace(train_error=0.5)
+    rows = [
+        {"name": name, "model": own, "plain": plain, "difference": own - plain}
+        for name, (own, plain) in scores.items()
+    ]
+    constant = [{"name": "accuracy of the majority label", "value": 0.8}]
+    content = {"price": {"scores": rows}, "scores": constant, "verdict": verdict}
+    record = SimpleNamespace(confirmation=None, search=None)
+    return SimpleNamespace(model=model, record=record, content=content)
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "expected"),
+    [
+        ({"accuracy": (0.85, 0.94)}, {}, ""),
+        (
+            {"accuracy": (0.421, 0.69)},
+            {"class_weight": "balanced", "verdict": "not met"},
+            "the accuracy is 42.1 % with it and 69.0 % without, 26.9 percentage points less, and "
+            "the target is not met there; try",
+        ),
+        (
+            {"accuracy": (0.86, 0.9), "balanced accuracy": (0.7, 0.85)},
+            {"class_weight": "balanced"},
+            "the balanced accuracy is 70.0 % with it and 85.0 % without, 15.0 percentage points",
+        ),
+        (
+            {"accuracy": (0.79, 0.83)},
+            {},
+            "and always predicting the more common label would be correct for 80.0 %; try",
+        ),
+        ({"accuracy": (0.79, 0.83)}, {"class_weight": "balanced"}, ""),
+        ({"accuracy": (0.75, 0.79)}, {}, ""),  # the plain model is no better than that either
+        ({"accuracy": (0.5, 0.83)}, {"useful": False}, ""),  # another warning says so
+    ],
+)
+def test_what_counts_as_much(scores, options, expected):
+    result = result_of(scores, **options)
+    warning = cost_warning(result)
+    assert expected in warning
+    assert bool(warning) == bool(expected)
+    if not options.get("useful", True):
+        assert outcome(result.model, result.record)[0] == NOT_USEFUL
+
+
+def test_an_option_that_is_in_use_is_not_advised():
+    result = result_of({"accuracy": (0.5, 0.83)}, selection_rate=0.2)
+    assert cost_warning(result).endswith("try a larger --max-gap or other groups with --sensitive")
