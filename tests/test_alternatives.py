@@ -23,6 +23,7 @@ from fairproj.constraints import STATISTICS
 from fairproj.data.checks import Groups
 from fairproj.inference.figures import TOTALS, ModelFigures, resample
 from fairproj.inference.gap_change import find_widest_pair, gap_change_interval
+from fairproj.inference.report import gap_interval
 from fairproj.report import Source, alternatives_content
 from fairproj.selection import (
     ConfirmedClassifier,
@@ -604,6 +605,22 @@ def test_the_interval_contains_what_was_found(metric):
         gaps = [STATISTICS[metric].value(model.counts()) for model in models]
         assert np.isnan(gaps).any() or low <= gaps[1] - gaps[0] <= high
         assert np.isnan([low, high]).all() == np.isnan(gaps).any()
+
+
+@pytest.mark.parametrize("metric", ["demographic_parity", "selection_ratio", "equalized_odds"])
+@pytest.mark.parametrize("turned", [(0,), (1,), (0, 1)])
+def test_no_gap_falls_by_more_than_it_is(metric, turned):
+    """Also where the pairs found on other rows differ the other way round on these."""
+    rng = np.random.default_rng(5)
+    models = drawn(metric, ([0.3, 0.2], [0.27, 0.23]), 300, rng)
+    widest = [find_widest_pair(STATISTICS[metric], model.counts()) for model in models]
+    for each in turned:
+        pair = widest[each]
+        widest[each] = pair._replace(highest=pair.lowest, lowest=pair.highest)
+    low, high = gap_change_interval(*models, tuple(widest), 0.95, 500, 0)
+    ends = [gap_interval(model.counts(), STATISTICS[metric], 0.95)[1] for model in models]
+    assert -ends[0] <= low <= high <= ends[1]
+    assert low < 0 < high
 
 
 @pytest.mark.parametrize("metric", ["demographic_parity", "selection_ratio", "equalized_odds"])

@@ -83,8 +83,9 @@ class FairnessReport:
     gaps : DataFrame
         One row for each gap: ``gap``, ``kind`` ("difference" or "ratio"), ``estimate``, ``low``,
         ``high``, the groups ``highest`` and ``lowest`` ("all equal" where there is no difference,
-        "nobody selected" where the selection ratio would be 0/0), and ``n_smallest``, the rows of the smallest group it rests on. The gap of a ratio is its
-        shortfall, 1 minus the ratio; printed, the ratio itself is shown.
+        "nobody selected" where the selection ratio would be 0/0), and ``n_smallest``, the rows of
+        the smallest group it rests on. The gap of a ratio is its shortfall, 1 minus the ratio;
+        printed, the ratio itself is shown.
     confidence : float
         Of every interval by itself, or of all intervals together.
     simultaneous : bool

@@ -117,7 +117,8 @@ class Alternatives:
     the pair that attains the gap of the plain model on the selection rows with each pair of the
     chosen model, and is the largest of the ends of these differences; the lower end does so with
     the models exchanged. It comes from a Bayesian bootstrap and is approximate too. With many small
-    groups it is wide.
+    groups it is wide. No gap is below 0, so its lower end is at least the upper end of the plain
+    model's gap with a minus sign, and its upper end at most that of the chosen model's gap.
 
     The intervals in ``table`` are exact for one model by itself and do not allow for the choice
     among many: those of the chosen model flatter it.
