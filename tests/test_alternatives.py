@@ -3,6 +3,7 @@
 import itertools
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -786,6 +787,37 @@ def test_several_groups_and_columns():
     assert found.metric == "equal_opportunity"
     assert len(found.test_groups) == 3 * len(found.reports)
     assert (found.table["score"] == found.table["accuracy"]).all()
+
+
+LOWER = "The ratio is lower with the chosen model: look at the selection rates of both."
+LEAST = "A smallest ratio above 1 means that men is selected least on the test rows with {}; to"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "plain", "expected"),
+    [
+        (0.7, 0.6, []),
+        (0.6, 0.7, [LOWER]),
+        (1.004, 1.02, [LEAST.format("the chosen model and the plain one")]),
+        (1.02, 0.9, [LEAST.format("the chosen model")]),
+        (0.9, 1.02, [LEAST.format("the plain one"), LOWER]),
+        (1.0, 1.0, []),
+    ],
+)
+def test_how_ratios_are_to_be_read(chosen, plain, expected):
+    ratios = {"chosen": chosen, "plain": plain}
+    name = "adverse_impact_ratio"
+    rows = [
+        {"model": model, "group": group, name: ratio, f"{name}_low": 0.5, f"{name}_high": 1.5}
+        for model, least in ratios.items()
+        for group, ratio in (("men", 1.0), ("women", least), ("others", least + 0.1))
+    ]
+    sentence = comparison._impact(SimpleNamespace(test_groups=pd.DataFrame(rows), reference="men"))
+    assert f"is {chosen:.3f} (0.500 to 1.500) for women with the chosen model" in sentence
+    assert [text for text in (LOWER, "is selected least") if text in sentence] == [
+        text for text in (LOWER, "is selected least") if text in " ".join(expected)
+    ]
+    assert all(text in sentence for text in expected)
 
 
 def test_words():

@@ -9,6 +9,7 @@ import pytest
 from commands import run
 from fairproj.cli._show import NOT_USEFUL
 from fairproj.cli._train_show import cost_warning, outcome
+from fairproj.inspection import Inspection
 
 # A constraint that costs much
 
@@ -102,3 +103,46 @@ def test_what_counts_as_much(scores, options, expected):
 def test_an_option_that_is_in_use_is_not_advised():
     result = result_of({"accuracy": (0.5, 0.83)}, selection_rate=0.2)
     assert cost_warning(result).endswith("try a larger --max-gap or other groups with --sensitive")
+
+
+# The tables of check
+
+
+@pytest.fixture(scope="module")
+def many_groups(tmp_path_factory):
+    """What check prints of 12 groups, of which a column tells the smallest one."""
+    random = np.random.default_rng(0)
+    group = np.repeat([f"g{at:02}" for at in range(12)], [*range(100, 210, 10), 60])
+    frame = pd.DataFrame({"noise": random.normal(size=len(group)), "group": group})
+    frame["told"] = np.where(group == "g11", 2.0, 0.0) + random.normal(size=len(group))
+    frame["y"] = random.choice(["no", "yes"], len(group))
+    path = tmp_path_factory.mktemp("groups") / "d.csv"
+    frame.to_csv(path, index=False)
+    return " ".join(run("check", path, "--label", "y", "--sensitive", "group").stdout.split())
+
+
+def test_check_says_which_groups_of_many_are_listed(many_groups):
+    assert "in the true positive rate (the smallest 10 of 12 groups)" in many_groups
+
+
+def test_check_says_why_one_column_tells_more_than_all_together(many_groups):
+    assert "(of the 4 largest groups, the one told best); one column alone has more because" in (
+        many_groups
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "best", "expected"),
+    [
+        (2, 0.6, "all features together tell sex with an AUC of 0.700"),
+        (2, 0.8, "an AUC of 0.700; one column alone has more because it is measured otherwise: by"),
+        (5, 0.6, "an AUC of 0.700 (of the 4 largest groups, the one told best)"),
+        (5, 0.8, "told best); one column alone has more because it is measured otherwise: of all"),
+    ],
+)
+def test_what_all_features_tell_in_words(n_groups, best, expected):
+    names, proxies = [f"g{at}" for at in range(n_groups)], pd.DataFrame({"auc": [best, 0.5]})
+    none = pd.DataFrame()
+    words = Inspection(proxies, 0.7, none, none, none, [], names, "sex").joint_words
+    assert expected in words
+    assert ("has more" in words) == (best > 0.7)
