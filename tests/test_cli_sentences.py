@@ -1,5 +1,6 @@
 """Sentences that a reader of the output could take wrongly."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,9 +8,12 @@ import pandas as pd
 import pytest
 
 from commands import run
+from fairproj import FairBoostClassifier, load
 from fairproj.cli._show import NOT_USEFUL
 from fairproj.cli._train_show import cost_warning, outcome
+from fairproj.datasets import load_german
 from fairproj.inspection import Inspection
+from fairproj.report import certificate_words
 
 # A constraint that costs much
 
@@ -146,3 +150,45 @@ def test_what_all_features_tell_in_words(n_groups, best, expected):
     words = Inspection(proxies, 0.7, none, none, none, [], names, "sex").joint_words
     assert expected in words
     assert ("has more" in words) == (best > 0.7)
+
+
+# The limit of a search
+
+
+SEARCHED = "The candidate that the search chose was trained for a gap of at most "
+UNBOUNDED = "so no constraint was at work: this is the plain model"
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory):
+    path = tmp_path_factory.mktemp("german") / "german.csv"
+    load_german().frame.to_csv(path, index=False)
+    return path
+
+
+def test_a_search_speaks_of_the_gap_that_was_asked_for(german, tmp_path):
+    path = tmp_path / "m.fairproj"
+    task = ("--label", "credit", "--sensitive", "sex", "--rounds", 20)
+    trained = run("train", german, *task, "--search", "--max-gap", 0.1, "-o", path).stdout
+    told = run("info", path).stdout
+    run("report", path, german, "-o", tmp_path / "r.json")
+    written = json.loads((tmp_path / "r.json").read_text())["certificate"]["words"][0]
+    model = load(path)
+    assert model.max_gap > 0.1
+    assert model.certificate_.log_loss == model.baseline_.certificate_.log_loss
+    for text in (trained, told, written):
+        text = " ".join(text.split())
+        assert "within the largest gap allowed, 10.0 percentage points" in text
+        assert f"{SEARCHED}{100 * model.max_gap:.1f} percentage points." in text
+        assert UNBOUNDED in text
+
+
+def test_a_constraint_that_is_at_work_is_not_denied():
+    data = load_german()
+    estimator = FairBoostClassifier("demographic_parity", 0.01, n_estimators=20, random_state=0)
+    model = estimator.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    words = certificate_words(model.certificate_, (), model, model.certificate_.gap / 2)[0]
+    assert ", above the largest gap allowed, " in words
+    assert f"{SEARCHED}1.0 percentage points." in words
+    assert "no constraint was at work" not in words
+    assert SEARCHED not in certificate_words(model.certificate_, (), model)[0]

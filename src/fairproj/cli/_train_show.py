@@ -162,7 +162,7 @@ def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> N
     useful = outcome(model, record)[0] != NOT_USEFUL
     if record.search is not None:
         print_line(f"Chosen by {record.search.scoring}: {record.search.reason}.")
-    for sentence in training_words(model.certificate_, record.tested, model):
+    for sentence in training_words(model.certificate_, record.tested, model, record.searched):
         print_line(sentence)
     if content:
         print_line()
