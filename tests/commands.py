@@ -1,6 +1,7 @@
 """Running commands as a user does."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -38,3 +39,9 @@ def run_new(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     *printed, names = done.stdout.splitlines()
     return "\n".join(printed), set(names.split())
+
+
+def with_fixed_spaces(content):
+    """The content as a page shows it, which breaks no line between a number and its sign."""
+    text = json.dumps(content, ensure_ascii=False)
+    return json.loads(re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text))

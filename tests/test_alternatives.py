@@ -3,6 +3,7 @@
 import itertools
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from fairproj.constraints import STATISTICS
 from fairproj.data.checks import Groups
 from fairproj.inference.figures import TOTALS, ModelFigures, resample
 from fairproj.inference.gap_change import find_widest_pair, gap_change_interval
+from fairproj.inference.report import gap_interval
 from fairproj.report import Source, alternatives_content
 from fairproj.selection import (
     ConfirmedClassifier,
@@ -607,6 +609,22 @@ def test_the_interval_contains_what_was_found(metric):
 
 
 @pytest.mark.parametrize("metric", ["demographic_parity", "selection_ratio", "equalized_odds"])
+@pytest.mark.parametrize("turned", [(0,), (1,), (0, 1)])
+def test_no_gap_falls_by_more_than_it_is(metric, turned):
+    """Also where the pairs found on other rows differ the other way round on these."""
+    rng = np.random.default_rng(5)
+    models = drawn(metric, ([0.3, 0.2], [0.27, 0.23]), 300, rng)
+    widest = [find_widest_pair(STATISTICS[metric], model.counts()) for model in models]
+    for each in turned:
+        pair = widest[each]
+        widest[each] = pair._replace(highest=pair.lowest, lowest=pair.highest)
+    low, high = gap_change_interval(*models, tuple(widest), 0.95, 500, 0)
+    ends = [gap_interval(model.counts(), STATISTICS[metric], 0.95)[1] for model in models]
+    assert -ends[0] <= low <= high <= ends[1]
+    assert low < 0 < high
+
+
+@pytest.mark.parametrize("metric", ["demographic_parity", "selection_ratio", "equalized_odds"])
 def test_the_widest_pair_against_brute_force(metric):
     rng = np.random.default_rng(5)
     (model, _) = drawn(metric, rng.uniform(0.1, 0.9, (2, 5)), 50, rng)
@@ -769,6 +787,37 @@ def test_several_groups_and_columns():
     assert found.metric == "equal_opportunity"
     assert len(found.test_groups) == 3 * len(found.reports)
     assert (found.table["score"] == found.table["accuracy"]).all()
+
+
+LOWER = "The ratio is lower with the chosen model: look at the selection rates of both."
+LEAST = "A smallest ratio above 1 means that men is selected least on the test rows with {}; to"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "plain", "expected"),
+    [
+        (0.7, 0.6, []),
+        (0.6, 0.7, [LOWER]),
+        (1.004, 1.02, [LEAST.format("the chosen model and the plain one")]),
+        (1.02, 0.9, [LEAST.format("the chosen model")]),
+        (0.9, 1.02, [LEAST.format("the plain one"), LOWER]),
+        (1.0, 1.0, []),
+    ],
+)
+def test_how_ratios_are_to_be_read(chosen, plain, expected):
+    ratios = {"chosen": chosen, "plain": plain}
+    name = "adverse_impact_ratio"
+    rows = [
+        {"model": model, "group": group, name: ratio, f"{name}_low": 0.5, f"{name}_high": 1.5}
+        for model, least in ratios.items()
+        for group, ratio in (("men", 1.0), ("women", least), ("others", least + 0.1))
+    ]
+    sentence = comparison._impact(SimpleNamespace(test_groups=pd.DataFrame(rows), reference="men"))
+    assert f"is {chosen:.3f} (0.500 to 1.500) for women with the chosen model" in sentence
+    assert [text for text in (LOWER, "is selected least") if text in sentence] == [
+        text for text in (LOWER, "is selected least") if text in " ".join(expected)
+    ]
+    assert all(text in sentence for text in expected)
 
 
 def test_words():

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from commands import with_fixed_spaces
 from fairproj import FairBoostClassifier
 from fairproj.report import Source, alternatives_content, html
 from fairproj.selection import find_alternatives
@@ -110,7 +111,7 @@ def interval(row, name=""):
 
 
 def test_what_the_page_states(content, visit):
-    page = visit(content)
+    page, content = visit(content), with_fixed_spaces(content)
     assert page.title() == "Less discriminatory alternatives: loans.csv"
     assert page.locator("[data-test='verdict']").inner_text().strip() == "Alternative found"
     for name in ("summary", "protocol", "limits"):

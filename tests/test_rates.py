@@ -22,7 +22,7 @@ from fairproj.constraints import (
 from fairproj.data.cells import CellCounts, Cells
 from fairproj.data.checks import Groups
 from fairproj.inference import GapsBy
-from fairproj.report import markdown, model_card, summarize_predictions
+from fairproj.report import html, markdown, model_card, summarize_predictions
 
 
 def predictions(seed=0, n=600):
@@ -246,6 +246,19 @@ def test_where_all_rates_are_equal_no_group_is_named():
         y, np.zeros(80, int), sensitive_features=groups, metric="selection_ratio"
     )
     assert "was 100.0 percentage points: no rate is above 0." in " ".join(nobody["summary"])
+    (ratio,) = [row for row in nobody["gaps"] if row["gap"] == "selection_ratio"]
+    assert (ratio["estimate"], ratio["highest"], ratio["lowest"]) == (1.0, *["nobody selected"] * 2)
+    assert "<td>nobody selected</td>" in html(nobody).replace("<bdi>", "").replace("</bdi>", "")
+    (rate,) = [row for row in nobody["gaps"] if row["gap"] == "demographic_parity"]
+    assert (rate["estimate"], rate["highest"]) == (0.0, "all equal")
+
+
+def test_audit_says_that_nobody_is_selected(tmp_path):
+    path = tmp_path / "none.csv"
+    path.write_text("y,said,sex\n" + "".join(f"{y},0,{sex}\n" for sex in "fm" for y in (0, 1) * 30))
+    gaps = run("audit", path, *ASKED, "--positive", 1).stdout.split("Gaps between groups")[1]
+    (line,) = [line for line in gaps.splitlines() if "selection ratio" in line and "1.000" in line]
+    assert line.count("nobody selected") == 2
 
 
 def test_audit_says_all_equal(tmp_path):

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from commands import with_fixed_spaces
 from fairproj import FairBoostClassifier, FairProjClassifier
 from fairproj.constraints import RATES
 from fairproj.datasets import load_german
@@ -168,7 +169,7 @@ def alone(points):
 
 
 def test_all_sections_in_order(visit, content):
-    page = visit(content)
+    page, content = visit(content), with_fixed_spaces(content)
     assert page.title() == "Fairness report: credit.fairproj"
     assert page.locator("h1").all_inner_texts() == ["Fairness report: credit.fairproj"]
     assert page.locator("h2").all_inner_texts() == [
@@ -208,7 +209,7 @@ def test_all_sections_in_order(visit, content):
 
 
 def test_tables_hold_the_numbers_of_the_content(visit, content):
-    page = visit(content)
+    page, content = visit(content), with_fixed_spaces(content)
     assert cells(page, "rates-table") == [
         [row["group"], str(row["n"]), str(row["hits"])]
         + [number(row[name]) for name in ("estimate", "low", "high")]
@@ -253,6 +254,19 @@ def test_tables_hold_the_numbers_of_the_content(visit, content):
     ]
     assert cells(page, "certificate-table") == content["certificate"]["rows"]
     assert dict(cells(page, "versions-table")) == content["reproduce"]["versions"]
+
+
+def test_no_line_breaks_between_a_number_and_its_sign(content):
+    """In the text; commands, which are copied, and the data for scripts stay as they are."""
+    content = copy.deepcopy(content)
+    content["reproduce"]["command"] = "fairproj report 'up 5 %.csv'"
+    page = html(content)
+    assert "'up 5 %.csv'" in page.replace("&#39;", "'")
+    shown = re.sub(r"<(script|style|pre)\b.*?</\1>", "", page, flags=re.S)
+    assert not re.search(r"\d %", shown)
+    assert f"{100 * content['confidence']:g}\N{NO-BREAK SPACE}% confidence" in shown
+    data = page.split('<script type="application/json" id="content">')[1].split("</script>")[0]
+    assert "\N{NO-BREAK SPACE}%" not in data
 
 
 def test_charts_agree_with_the_numbers(visit, content):

@@ -129,7 +129,12 @@ def with_multipliers(model, flipped, multipliers):
         (0, (0.0, 0.0, 0.0, 0.0), ""),
         (1, (0.0, -1.0, 0.0, 1.0), "male/{positive} (group/label)"),
         (2, (1.0, 0.0, -1.0, 0.0), "female/{positive} and male/{negative} (group/label)"),
-        (1, (1.0, 0.0, -1.0, 0.0), "1 of these (group/label): female/{positive}; male/{negative}"),
+        (
+            1,
+            (1.0, 0.0, -1.0, 0.0),
+            "1 of 2 combinations of group and label; the record does not tell which of "
+            "female/{positive}; male/{negative}",
+        ),
         (3, (1.0, 0.0, -1.0, 0.0), "3 of the combinations of group and label"),
     ],
 )

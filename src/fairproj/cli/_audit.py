@@ -287,6 +287,7 @@ class Audited:
             claimed=record.command,
             findings=[to_dict(one) for one in record.findings] or None,
             tested=record.tested,
+            search_gap=record.searched,
             weights=record.task.weights or "",
             confirmed=record.confirmation.reason if record.confirmation and self.as_trained else "",
             searched=record.alternatives is not None,

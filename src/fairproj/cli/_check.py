@@ -196,9 +196,8 @@ class Checked:
         groups = " and ".join(task.sensitive)
         _show_ranking(f"How well a column alone tells {groups}", checked.proxies, LOOK_AUC)
         if not np.isnan(checked.joint_auc):
-            print_line(
-                f"All features together tell {groups} with an AUC of {checked.joint_auc:.3f}."
-            )
+            words = checked.joint_words
+            print_line(f"{words[0].upper()}{words[1:]}.")
             print_line()
         _show_ranking(f"How well a column alone tells {task.label}", checked.leaks)
         for sizes in checked.sizes:
@@ -331,7 +330,8 @@ def _show_sizes(sizes: RateSizes, names: list[str]) -> None:
     needed = "" if sizes.needed is None else f"{sizes.needed:,}"
     order = np.argsort(sizes.rows, kind="stable")[:_SHOWN]
     shown = [[names[at], f"{sizes.rows[at]:,}", f"{sizes.held_out[at]:,}", needed] for at in order]
-    title = f"Rows to confirm a gap of {sizes.max_gap:g} in the {sizes.rate.words}"
+    more = f" (the smallest {_SHOWN} of {len(names)} groups)" if len(names) > _SHOWN else ""
+    title = f"Rows to confirm a gap of {sizes.max_gap:g} in the {sizes.rate.words}{more}"
     show_table(title, ["group", "rows", "held out", "needed in each group"], shown)
     if sizes.confirmable is not None:
         print_line(

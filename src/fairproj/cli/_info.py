@@ -28,7 +28,8 @@ def info(model: ModelPath, trust: Trust = None, as_json: AsJson = False) -> None
     show_table(str(model), ["", ""], _rows(opened))
     record, certificate = read_record(opened), opened.certificate_
     show_table(certificate.title, ["", ""], certificate.rows())
-    for sentence in certificate_words(certificate, record.tested if record else (), opened):
+    limits = (record.tested, opened, record.searched) if record else ((), opened)
+    for sentence in certificate_words(certificate, *limits):
         print_line(sentence)
     print_line()
     if hasattr(opened, "price_"):

@@ -234,6 +234,11 @@ class TrainingRecord:
         return [target.max_gap for target in self.targets if target.max_gap is not None]
 
     @property
+    def searched(self) -> float | None:
+        """The largest gap allowed in the search that chose the model, if `GapSearchCV` did."""
+        return None if self.search is None else self.search.max_gap
+
+    @property
     def search_reason(self) -> str | None:
         """What the search that chose the model says about its choice, if there was one."""
         return self.alternatives if self.search is None else self.search.reason

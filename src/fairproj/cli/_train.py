@@ -41,7 +41,7 @@ from fairproj.cli._train_options import (
     pair_targets,
     plain_value,
 )
-from fairproj.cli._train_show import outcome, show_result
+from fairproj.cli._train_show import cost_warning, outcome, show_result
 from fairproj.io.tables import DataFiles
 from fairproj.io.text import escape
 from fairproj.selection import NoSolutionFoundError
@@ -375,8 +375,8 @@ def train(
     result.model.save(output, metadata=result.record.to_metadata())
     show_result(result, output, data, as_json)
     code, reason = outcome(result.model, result.record)
-    if reason:
-        typer.echo(f"warning: {escape(reason)}", err=True)
+    for warning in filter(None, (reason, cost_warning(result))):
+        typer.echo(f"warning: {escape(warning)}", err=True)
     raise typer.Exit(code)
 
 

@@ -14,9 +14,10 @@ from fairproj.cli._task import Task
 from fairproj.data.checks import counted
 from fairproj.io.records import to_dict
 from fairproj.report import price_content
-from fairproj.report._words import side, training_words, watched
+from fairproj.report._words import percent, points, side, training_words, watched
 
 _MOST_GROUPS = 20  # in the table of groups
+_COSTLY = 0.1  # of accuracy or balanced accuracy; a constraint that costs more is warned of
 
 
 def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
@@ -49,6 +50,56 @@ def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
             f"{certificate.max_gap:g}; allow a larger --max-gap, or try {_cures(model)}"
         )
     return 0, ""
+
+
+def cost_warning(result: Any) -> str:
+    """What the constraint cost and what to try, if it cost much; else empty.
+
+    Much is more than 10 percentage points of accuracy or balanced accuracy. Without class weights,
+    it is also an accuracy below that of the more common label for everyone, where the plain model
+    is not below it.
+    """
+    model, content = result.model, result.content
+    if not hasattr(model, "price_") or outcome(model, result.record)[0] == NOT_USEFUL:
+        return ""
+    price = content["price"] if content else price_content(model.price_)
+    lost = _lost(model, price, content)
+    if not lost:
+        return ""
+    if content and content["verdict"] == "not met":
+        lost += ", and the target is not met there"
+    cures = ["a larger --max-gap", "other groups with --sensitive"]
+    if not getattr(model, "selection_rate", None):
+        cures.append("another point to decide at with --selection-rate")
+    rows = f"{model.price_.n_rows:,} {model.price_.rows}"
+    return (
+        f"the constraint costs much: on the {rows} {lost}; try "
+        f"{', '.join(cures[:-1])} or {cures[-1]}"
+    )
+
+
+def _lost(model: Any, price: dict[str, Any], content: dict[str, Any] | None) -> str:
+    """The score that is much lower with the constraint, in words; empty if none is."""
+    scores = {row["name"]: row for row in price["scores"]}
+    judged = [scores[name] for name in ("accuracy", "balanced accuracy") if name in scores]
+    worst = min(judged, key=lambda row: row["difference"])
+    told = (
+        f"the {worst['name']} is {percent(worst['model'])} with it and {percent(worst['plain'])} "
+        f"without, {points(-worst['difference'])} less"
+    )
+    if worst["difference"] < -_COSTLY:
+        return told
+    if content is None or getattr(model, "class_weight", None) is not None:
+        return ""
+    constant = next(
+        row["value"] for row in content["scores"] if row["name"] == "accuracy of the majority label"
+    )
+    if not scores["accuracy"]["model"] < constant <= scores["accuracy"]["plain"]:
+        return ""
+    return (
+        f"{told}, and always predicting the more common label would be correct for "
+        f"{percent(constant)}"
+    )
 
 
 def _cures(model: Any) -> str:
@@ -111,7 +162,7 @@ def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> N
     useful = outcome(model, record)[0] != NOT_USEFUL
     if record.search is not None:
         print_line(f"Chosen by {record.search.scoring}: {record.search.reason}.")
-    for sentence in training_words(model.certificate_, record.tested, model):
+    for sentence in training_words(model.certificate_, record.tested, model, record.searched):
         print_line(sentence)
     if content:
         print_line()

@@ -17,6 +17,7 @@ from fairproj.constraints import Requirement, Statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.types import Array
 from fairproj.inference.figures import ModelFigures
+from fairproj.inference.report import gap_upper_bound
 
 _PRIOR = 0.25  # rows added to each cell; a rate among rows of one label has Jeffreys' prior then
 
@@ -56,6 +57,15 @@ def gap_change_interval(
     end for that one pair is: no correction for the number of pairs is needed
     (intersection-union test). The lower end changes the parts of the models.
 
+    Where w1 differs the other way round than on the other rows, D1(w1) is negative and ``high`` is
+    far above what the gap of the second model can be. No gap is below 0, so neither end is let go
+    beyond
+
+        -upper(gap1) <= gap2 - gap1 <= upper(gap2),
+
+    with the exact upper ends of the gaps, as in a `FairnessReport`. They are on either side of 0,
+    so they never decide which gap is smaller.
+
     Parameters
     ----------
     first, second : ModelFigures
@@ -78,9 +88,12 @@ def gap_change_interval(
         _highest_end(requirements, drawn[1 - i], _of_pair(requirements, drawn[i], widest[i]), tail)
         for i in (0, 1)
     ]
-    gaps = [model.statistic.value(model.counts()) for model in (first, second)]
+    counts = [model.counts() for model in (first, second)]
+    most = [gap_upper_bound(each, first.statistic, 1 - tail) for each in counts]
+    low, high = max(-ends[1], -most[0]), min(ends[0], most[1])
+    gaps = [first.statistic.value(each) for each in counts]
     found = gaps[1] - gaps[0]
-    return float(np.minimum(-ends[1], found)), float(np.maximum(ends[0], found))
+    return float(np.minimum(low, found)), float(np.maximum(high, found))
 
 
 def _draw_counts(

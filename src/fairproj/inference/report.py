@@ -43,7 +43,8 @@ from fairproj.io.sources import find_source
 from fairproj.metrics.gaps import cell_counts
 
 FEW_ROWS = 30  # a rate over fewer rows than this is pointed out
-ALL_EQUAL = "all equal"  # in place of the groups with the highest and the lowest rate
+# In place of the groups with the highest and the lowest rate:
+ALL_EQUAL, NOBODY, ALL_ZERO = "all equal", "nobody selected", "all 0"
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,10 @@ class FairnessReport:
         ``hits``, ``estimate``, and the exact interval ``low``, ``high``.
     gaps : DataFrame
         One row for each gap: ``gap``, ``kind`` ("difference" or "ratio"), ``estimate``, ``low``,
-        ``high``, the groups ``highest`` and ``lowest`` ("all equal" where there is no difference),
-        and ``n_smallest``, the rows of the smallest group it rests on. The gap of a ratio is its
-        shortfall, 1 minus the ratio; printed, the ratio itself is shown.
+        ``high``, the groups ``highest`` and ``lowest`` ("all equal" where there is no difference,
+        "nobody selected" where the selection ratio would be 0/0), and ``n_smallest``, the rows of
+        the smallest group it rests on. The gap of a ratio is its shortfall, 1 minus the ratio;
+        printed, the ratio itself is shown.
     confidence : float
         Of every interval by itself, or of all intervals together.
     simultaneous : bool
@@ -629,5 +631,8 @@ def _extremes(
         return np.nan, "unknown", "unknown"
     gap = float(requirement.gap(known))
     if known.max() == known.min():
-        return gap, ALL_EQUAL, ALL_EQUAL
+        words = ALL_EQUAL
+        if requirement.kind == "ratio" and not known.any():  # 0/0, which counts as a gap of 1
+            words = NOBODY if requirement.rate.name == "selection_rate" else ALL_ZERO
+        return gap, words, words
     return gap, groups[int(np.nanargmax(rates))], groups[int(np.nanargmin(rates))]

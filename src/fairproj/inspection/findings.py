@@ -21,6 +21,8 @@ from fairproj.data.checks import (
 from fairproj.inspection.columns import Column, read_columns
 from fairproj.inspection.identifiers import identifiers_of
 from fairproj.inspection.proxies import (
+    JOINT_GROUPS,
+    JOINT_ROWS,
     LEAK_AUC,
     LOOK_AUC,
     MAX_ROWS,
@@ -116,6 +118,22 @@ class Inspection:
             *self._missing(),
         ]
 
+    @property
+    def joint_words(self) -> str:
+        """How well all features together tell the group, and why a single column may tell more."""
+        words = f"all features together tell {self.sensitive} with an AUC of {self.joint_auc:.3f}"
+        many = len(self.group_names) > JOINT_GROUPS
+        if many:
+            words += f" (of the {JOINT_GROUPS} largest groups, the one told best)"
+        if not self.joint_auc < self.proxies["auc"].max():
+            return words
+        groups = "of all groups the one told best, and " if many else ""
+        return (
+            f"{words}; one column alone has more because it is measured otherwise: {groups}by the "
+            f"shares of the groups among similar values in up to {MAX_ROWS:,} rows, where all "
+            f"features are judged by a small model of up to {JOINT_ROWS:,}, both cross-validated"
+        )
+
     def _leaks(self) -> Iterator[Finding]:
         for row in self.leaks[self.leaks["nearly_determines"]].to_dict("records"):
             words = (
@@ -147,10 +165,7 @@ class Inspection:
                 )
             yield Finding(kind, str(row["column"]), float(row["auc"]), words)
         if not np.isnan(self.joint_auc):
-            words = (
-                f"all features together tell {self.sensitive} with an AUC of {self.joint_auc:.3f}"
-            )
-            yield Finding("joint_proxy", None, self.joint_auc, words)
+            yield Finding("joint_proxy", None, self.joint_auc, self.joint_words)
 
     def _small_groups(self) -> Iterator[Finding]:
         for sizes in self.sizes:

@@ -20,7 +20,7 @@ LEAK_AUC = 0.98
 MAX_ROWS = 100_000
 JOINT_ROWS = 10_000
 _JOINT_FOLDS = 3
-_JOINT_GROUPS = 4
+JOINT_GROUPS = 4
 _JOINT_TREES = {
     "num_leaves": 15,
     "learning_rate": 0.2,
@@ -202,7 +202,7 @@ def joint_strength(columns: Sequence[Column], codes: Codes, seed: int) -> float:
     matrix = np.column_stack([column.numbers[rows] for column in columns])
     texts = [position for position, column in enumerate(columns) if column.is_text]
     folds = deal_folds(codes, seed, _JOINT_FOLDS)
-    wanted = wanted[np.argsort(-np.bincount(codes)[wanted], kind="stable")][:_JOINT_GROUPS]
+    wanted = wanted[np.argsort(-np.bincount(codes)[wanted], kind="stable")][:JOINT_GROUPS]
     if len(wanted) == 2 and codes.max() == 1:
         wanted = wanted[1:]
     return max(_joint_auc(matrix, texts, codes == each, folds, seed) for each in wanted)

@@ -223,7 +223,9 @@ def protocol(content: Content) -> list[str]:
         "model was found on the selection rows. The gap of the chosen model counts as smaller only "
         "if, on the test rows, every pair of groups differs less with the chosen model than this "
         "pair does with the plain one, each by more than chance explains. The interval of the "
-        "difference between the gaps is made in the same way.",
+        "difference between the gaps is made in the same way. Since no gap is below 0, it says at "
+        "most that the gap falls by the upper end of that of the plain model, or rises by the "
+        "upper end of that of the chosen one.",
         "A less discriminatory alternative counts as found only if, besides, the whole interval of "
         "the difference between the scores is within the tolerance.",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
@@ -41,6 +42,7 @@ def _environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_with_fixed_spaces,
     )
     # jinja2's own filter then leaves nothing in the text that could end a script element.
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
@@ -49,6 +51,16 @@ def _environment() -> Any:
     environment.globals["not_shown"] = not_shown
     environment.globals |= {"css": _text("page.css"), "js": _text("page.js")}
     return environment
+
+
+def _with_fixed_spaces(value: Any) -> Any:
+    """A text in which no line can break between a number and its sign.
+
+    What is markup already, such as the output of a macro or the data for scripts, stays as it is.
+    """
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", value)
 
 
 def _text(name: str) -> str:

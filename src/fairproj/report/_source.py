@@ -47,6 +47,8 @@ class Source:
         What the test found, if it was about the gap and the groups of the report.
     weights : str
         The column that training weighted rows by, if there was one.
+    search_gap : float, optional
+        The largest gap allowed in the `GapSearchCV` that chose the model, if one did.
     searched : bool
         Whether a search for alternatives chose the model, and its plain model is that search's.
     """
@@ -67,6 +69,7 @@ class Source:
     tested: list[float] = field(default_factory=list)
     confirmed: str = ""
     weights: str = ""
+    search_gap: float | None = None
     searched: bool = False
 
     def reproduce(self) -> dict[str, Any]:

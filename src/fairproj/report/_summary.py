@@ -559,7 +559,7 @@ def _certificate(model: Any, source: Source) -> Content:
     certificate = model.certificate_
     return {
         "rows": [list(row) for row in certificate.rows()],
-        "words": _words.certificate_words(certificate, source.tested, model),
+        "words": _words.certificate_words(certificate, source.tested, model, source.search_gap),
         "caveat": _words.certificate_caveat(certificate),
         "holds": bool(certificate.holds),
     }

@@ -59,7 +59,10 @@ def opposite_labels(model: Any) -> str:
     elif len(cells) == certificate.flipped:
         which = f"{' and '.join(cells)} (group/label)"
     else:
-        which = f"{certificate.flipped} of these (group/label): {'; '.join(cells)}"
+        which = (
+            f"{certificate.flipped} of {len(cells)} combinations of group and label; the record "
+            f"does not tell which of {'; '.join(cells)}"
+        )
     return (
         f"To close the gap, training learned from the opposite label for {which}. "
         "This is how the last round kept was trained; the labels in the data and in this report "

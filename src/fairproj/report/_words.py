@@ -297,11 +297,15 @@ def caveats(content: Content, too_small: list[str]) -> list[str]:
 
 
 def certificate_words(
-    certificate: Certificate | GapCertificate, tested: Sequence[float] = (), model: Any = None
+    certificate: Certificate | GapCertificate,
+    tested: Sequence[float] = (),
+    model: Any = None,
+    searched: float | None = None,
 ) -> list[str]:
     """The certificate in plain words.
 
     ``tested`` are the limits of a test of the finished model, for which training aimed at less.
+    ``searched`` is the largest gap allowed in a search, whose candidates have limits of their own.
     With the ``model``, all gaps that it was trained for are named, and the groups and labels that
     training learned with the opposite label.
     """
@@ -309,15 +313,18 @@ def certificate_words(
         proved = [*_signed_costs(certificate), _proved_error(certificate)]
     else:
         proved = _balanced(certificate)
-    return [*training_words(certificate, tested, model), *proved]
+    return [*training_words(certificate, tested, model, searched), *proved]
 
 
 def training_words(
-    certificate: Certificate | GapCertificate, tested: Sequence[float] = (), model: Any = None
+    certificate: Certificate | GapCertificate,
+    tested: Sequence[float] = (),
+    model: Any = None,
+    searched: float | None = None,
 ) -> list[str]:
     """The part of `certificate_words` that needs no knowledge of the method."""
     if isinstance(certificate, GapCertificate):
-        texts = [_gap_kept(certificate, tested, model)]
+        texts = [_gap_kept(certificate, tested, model, searched)]
     else:
         texts = [_rounds_run(certificate)]
     opposite = "" if model is None else opposite_labels(model)
@@ -365,23 +372,29 @@ def _aimed(certificate: GapCertificate, tested: Sequence[float]) -> str:
     )
 
 
-def _gap_kept(certificate: GapCertificate, tested: Sequence[float], model: Any) -> str:
+def _gap_kept(
+    certificate: GapCertificate, tested: Sequence[float], model: Any, searched: float | None
+) -> str:
     text = f"{_rounds_kept(certificate)}."
     if not certificate.event:
         text += " No gap was bounded: nothing was compared."
     else:
-        gap, limit = certificate.gap, certificate.max_gap
+        gap, limit, where = certificate.gap, certificate.max_gap, side(certificate)
+        if searched is not None:
+            limit, where = searched, "within" if gap <= searched else "above"
         digits = _digits(limit, gap)
         name = "the gap that training aimed at" if tested else "the largest gap allowed"
         text += (
             f" On the {watched(certificate)}, the gap in {certificate.event} is "
-            f"{points(gap, digits)}, {side(certificate)} {name}, "
+            f"{points(gap, digits)}, {where} {name}, "
             f"{points(limit, digits)}. That holds where the model decides, at a "
             f"probability of {certificate.threshold:.4g}."
             f"{_other_gaps(certificate, model)}"
         )
         if tested:
             text += f" {_aimed(certificate, tested)}"
+        if searched is not None:
+            text += _candidate(certificate, model)
     if certificate.bias:
         text += (
             f" No round was within the limit as it stood, so a bias of {certificate.bias:+.3f} was "
@@ -390,6 +403,27 @@ def _gap_kept(certificate: GapCertificate, tested: Sequence[float], model: Any) 
     if certificate.useful:
         return text
     return f"{text} {_NOT_USEFUL.format(rows=watched(certificate))}"
+
+
+def _candidate(certificate: GapCertificate, model: Any) -> str:
+    """The own limit of the candidate that a search chose, and whether it was at work."""
+    text = (
+        " The candidate that the search chose was trained for a gap of at most "
+        f"{points(certificate.max_gap)}."
+    )
+    if model is None or not _is_plain(model):
+        return text
+    return (
+        f"{text} No round exceeded that, so no constraint was at work: this is the plain model, "
+        "which training without a constraint gives too."
+    )
+
+
+def _is_plain(model: Any) -> bool:
+    """Whether training with the same settings and no constraint gives the same model."""
+    return not model.history_.bias and all(
+        one.observed.within and not any(one.observed.multipliers) for one in model.history_
+    )
 
 
 def _rounds_kept(certificate: GapCertificate) -> str:

@@ -117,7 +117,8 @@ class Alternatives:
     the pair that attains the gap of the plain model on the selection rows with each pair of the
     chosen model, and is the largest of the ends of these differences; the lower end does so with
     the models exchanged. It comes from a Bayesian bootstrap and is approximate too. With many small
-    groups it is wide.
+    groups it is wide. No gap is below 0, so its lower end is at least the upper end of the plain
+    model's gap with a minus sign, and its upper end at most that of the chosen model's gap.
 
     The intervals in ``table`` are exact for one model by itself and do not allow for the choice
     among many: those of the chosen model flatter it.
@@ -422,13 +423,27 @@ def _impact(found: Alternatives) -> str:
         ordered[ordered["model"] == name].iloc[0].to_dict() for name in ("plain", "chosen")
     )
     name = "adverse_impact_ratio"
-    lower = " It is lower with the chosen model: look at the selection rates of both."
     return (
         f"The smallest adverse impact ratio to {found.reference} is {chosen[name]:.3f} "
         f"({_range(chosen, name)}) for {chosen['group']} with the chosen model and "
         f"{plain[name]:.3f} ({_range(plain, name)}) for {plain['group']} with the plain one."
-        f"{lower if chosen[name] < plain[name] else ''}"
+        f"{_read_ratios(found.reference, chosen[name], plain[name])}"
     )
+
+
+def _read_ratios(reference: str, chosen: float, plain: float) -> str:
+    """How to read the smallest ratios to the reference, where they need it."""
+    above = {"the chosen model": chosen > 1, "the plain one": plain > 1}
+    told = ""
+    if any(above.values()):
+        models = " and ".join(model for model, is_above in above.items() if is_above)
+        told = (
+            f" A smallest ratio above 1 means that {reference} is selected least on the test rows "
+            f"with {models}; to compare with the group selected most, name that as the reference."
+        )
+    if chosen < min(plain, 1):
+        told += " The ratio is lower with the chosen model: look at the selection rates of both."
+    return told
 
 
 def _side(score: Mapping[str, float], tolerance: float) -> str:
