@@ -125,7 +125,10 @@ def files(tmp_path, monkeypatch):
     new["region"] = rng.choice(["north", "south"], 2 * FEW)
     new["predicted"] = new["income"].where(rng.random(2 * FEW) < 0.9, "<=50K")
     new["label"], new["race"] = new["income"], new["race"].astype(str)
-    new.to_csv("scored.csv", index=False)
+    named = new.assign(
+        prediction=new["predicted"]
+    )  # the column of predict; other models have others
+    named.to_csv("scored.csv", index=False)
     new.drop(columns=["predicted", "label"]).to_csv("new.csv", index=False)
     new.drop(columns=["predicted", "label", "date"]).to_parquet("new.parquet")
     Path("rows").mkdir()
