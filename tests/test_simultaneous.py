@@ -228,7 +228,7 @@ def test_report_files_say_which_it_is(scored, tmp_path, simultaneous):
     outputs = ("-o", page, "-o", text, "-o", data, "--card", card)
     run("report", scored, *ASKED, *outputs, *(("--simultaneous",) if simultaneous else ()))
     for path in (page, text, card):
-        written = path.read_text("utf-8")
+        written = path.read_text("utf-8").replace("\N{NO-BREAK SPACE}", " ")
         assert CAVEAT[simultaneous] in written
         assert CAVEAT[not simultaneous] not in written
         assert ("simultaneous 95 %" in written) is simultaneous
