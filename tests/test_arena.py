@@ -603,7 +603,7 @@ def test_the_tidy_table_has_a_row_for_each_point(run, tmp_path):
     assert counts.to_dict() == {
         "FairBoost": 24,
         "Exponentiated Gradient": 6,  # with one learner
-        "FairBoost, exponential": 6,  # likewise
+        "FairBoost, exponential": 12,
         "Grid Search": 24,  # not for three groups
         "LightGBM": 12,
         "Threshold Optimizer": 20,
