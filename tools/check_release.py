@@ -98,7 +98,7 @@ from sklearn.tree import DecisionTreeClassifier
 tree = DecisionTreeClassifier(max_depth=1)
 other = FairBoostClassifier(estimator=tree, tree_step="first_order", n_estimators=3, random_state=0)
 other.fit(X.select_dtypes("number"), y, sensitive_features=groups).save("other.fairproj")
-fairproj.load("other.fairproj")
+fairproj.load("other.fairproj", trusted=["sklearn.tree._tree.Tree"])
 """,
         missed="files",
     ),
