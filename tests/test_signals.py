@@ -74,8 +74,8 @@ def test_workers_end_with_the_command(folder, command, output, number):
     workers = set()
     wait_until(lambda: len(workers.update(descendants(process.pid)) or workers) >= 3)
     process.send_signal(number)
-    process.communicate(timeout=30)  # nobody holds its output open
-    assert process.returncode == 128 + number
+    errors = process.communicate(timeout=30)[1]  # nobody holds its output open
+    assert process.returncode == 128 + number, errors
     wait_until(lambda: not any(map(is_running, workers)), 20)
     assert sorted(os.listdir(folder)) == ["compas.csv"]
 
@@ -118,4 +118,42 @@ def test_a_partial_file_is_removed_and_nohup_is_respected(folder, ignored):
         process.terminate()
     process.communicate(timeout=30)
     assert process.returncode == 128 + (signal.SIGTERM if ignored else signal.SIGHUP)
+    assert sorted(os.listdir(folder)) == ["compas.csv"]
+
+
+INTERRUPTED_REMOVAL = """
+import os, signal
+from pathlib import Path
+unlink, interrupted = Path.unlink, []
+def interrupt(path, missing_ok=False):
+    if path.name.endswith(".partial") and not interrupted:
+        interrupted.append(path)
+        os.kill(os.getpid(), signal.SIGTERM)
+    unlink(path, missing_ok)
+Path.unlink = interrupt
+from fairproj.__main__ import main
+main()
+"""
+
+# As a pool of workers does that is ended while it starts
+ERROR_ON_THE_WAY_OUT = """
+import os, signal
+from fairproj.io import atomic
+def publish(*_):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        raise RuntimeError("cannot join thread before it is started")
+atomic._publish = publish
+from fairproj.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("code", [INTERRUPTED_REMOVAL, ERROR_ON_THE_WAY_OUT])
+def test_a_command_ends_cleanly_wherever_the_signal_comes(folder, code):
+    process = start(folder, "train", *DATA, "--rounds", 3, "-o", "m.fairproj", code=code)
+    errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert "Traceback" not in errors
     assert sorted(os.listdir(folder)) == ["compas.csv"]

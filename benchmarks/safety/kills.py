@@ -25,7 +25,7 @@ from safety.forks import Fork, preload, start
 OLD, NEW, HALF = "old file", "new file, whole", "half a file"
 LEFT, HANGS = "partial file after SIGTERM", "does not end"
 FINISHED = "finished first"
-_FAULTS = (HALF, LEFT, HANGS, "partial file after the next run")
+FAULTS = (HALF, LEFT, HANGS, "partial file after the next run")
 _BATCH = 20  # kills that are kept together
 _PATIENCE = 60.0  # seconds
 
@@ -67,7 +67,7 @@ def kill_batch(name: str, rng: random.Random, times: int) -> Counter[str]:
             before = {name: _digest(folder / name) for name in command.outputs}
             partial = set(_partial(folder))  # of kills before; this one may come before they go
             fork = _started(command, folder)
-            number = signal.SIGTERM if rng.random() < 0.25 else signal.SIGKILL
+            number = signal.SIGTERM if rng.random() < 0.5 else signal.SIGKILL
             _wait(fork, seconds, opened, rng)
             counts[_end(fork, number)] += 1
             if number == signal.SIGTERM and set(_partial(folder)) - partial:
@@ -146,14 +146,14 @@ def write_page(path: Path, page: Path) -> int:
         [
             f"`{name}`",
             *(f"{n:,}" for n in (ends["killed"], ends[FINISHED], ends[OLD], ends[NEW], ends[HALF])),
-            f"{sum(ends[fault] for fault in _FAULTS if fault != HALF):,}",
+            f"{sum(ends[fault] for fault in FAULTS if fault != HALF):,}",
         ]
         for name, ends in counts.items()
     ]
     text = (
         "# Killed at random moments\n\n`python benchmarks/safety kills`: each command over older "
         "files, on 300 rows, in forks of a process that has imported everything. Half of the kills "
-        "come at any moment, half within 50 ms after an output was opened; one in four is SIGTERM, "
+        "come at any moment, half within 50 ms after an output was opened; half of all are SIGTERM, "
         "the others SIGKILL. After each, an output must be the old file or the new one, whole. "
         "Half a file would be a fault; so would be a command that does not end, a hidden "
         "`.partial` file after SIGTERM, or one that the next run for the same file does not "
@@ -161,4 +161,4 @@ def write_page(path: Path, page: Path) -> int:
         + markdown([head, *rows])
     )
     write_text(page, text)
-    return sum(ends[fault] for ends in counts.values() for fault in _FAULTS)
+    return sum(ends[fault] for ends in counts.values() for fault in FAULTS)

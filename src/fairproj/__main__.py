@@ -31,30 +31,43 @@ def main() -> None:
         sys.exit(
             f"the command line needs {error.name}; install it with pip install 'fairproj[cli]'"
         )
-    except _Ended:
+    except BaseException as end:
+        if not _received or (isinstance(end, SystemExit) and not end.code):
+            raise
+        # Whatever went wrong on the way out, as in a pool of workers that was about to start.
+        _ignore_signals()
         if processes := sys.modules.get("multiprocessing"):
             for worker in processes.active_children():
                 worker.terminate()
-        raise
+        sys.exit(128 + _received[0])
     finally:
+        if files := sys.modules.get("fairproj.io.atomic"):
+            files.remove_partial_files()
         # Nor need the collection at the exit look at them: the system takes the memory back anyway.
         gc.freeze()
 
 
-class _Ended(SystemExit):
-    """The system has ended the process."""
+# Windows has no SIGHUP.
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_received: list[int] = []
 
 
 def _exit_on_signals() -> None:
     """Leave as after an error where the system ends the process: files and workers are removed."""
-    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+    for number in _SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             signal.signal(number, _exit)
 
 
+def _ignore_signals() -> None:
+    """Let no other signal interrupt the clean-up."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _exit(number: int, _: FrameType | None) -> NoReturn:
-    raise _Ended(128 + number)
+    _received.append(number)
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

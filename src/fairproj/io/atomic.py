@@ -17,6 +17,7 @@ except ImportError:  # Windows, where a file that a process has open cannot be r
     fcntl = None  # type: ignore[assignment]
 
 _new: ContextVar[set[Path] | None] = ContextVar("new", default=None)
+_partial_files: set[Path] = set()  # of this process
 
 
 @contextmanager
@@ -121,6 +122,7 @@ def _claimed(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path, int | N
             _remove_leftovers(target)
             while True:
                 partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+                _partial_files.add(partial)
                 partial.touch(0o666 if mode is None else 0o600, exist_ok=False)
                 lock = _lock(partial)
                 if partial.exists():  # nobody has removed it before it was locked
@@ -131,7 +133,15 @@ def _claimed(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path, int | N
     finally:
         if partial != target:
             partial.unlink(missing_ok=True)
+            _partial_files.discard(partial)
         _unlock(lock)
+
+
+def remove_partial_files() -> None:
+    """Remove what this process was writing: a signal may have interrupted the removal itself."""
+    while _partial_files:
+        with suppress(OSError):
+            _partial_files.pop().unlink(missing_ok=True)
 
 
 def _unlock(lock: int | None) -> None:
