@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
-from fairproj import FairBoostClassifier, FairProjClassifier, GapSearchCV, metrics
+from fairproj import FairBoostClassifier, FairProjClassifier, GapSearchCV
 from fairproj.data import sample
 from fairproj.data.encoder import FeatureEncoder
 from fairproj.datasets import load_adult
@@ -30,6 +30,7 @@ from fairproj.estimators.base import BoostedClassifier
 from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
 from fairproj.io.versions import versions
+from fairproj.metrics import equal_opportunity_difference, gaps
 from fairproj.selection import FairStratifiedKFold, fair_train_test_split, splits
 
 RESULTS = Path(__file__).parent / "results" / "search.md"
@@ -67,7 +68,7 @@ def fit_from_raw_data(rows: Rows, searches: list[GapSearchCV]) -> None:
                 model.fit(X.iloc[train], y.iloc[train], sensitive_features=groups.iloc[train])
                 predicted = model.predict(X.iloc[test])
                 score = accuracy_score(y.iloc[test], predicted)
-                gap = metrics.equal_opportunity_difference(
+                gap = equal_opportunity_difference(
                     y.iloc[test], predicted, sensitive_features=groups.iloc[test]
                 )
                 same = [f"split{number}_test_score", f"split{number}_test_gap"]
@@ -113,8 +114,8 @@ class Watch:
 def watched(work: Callable[[], Any]) -> Watch:
     """What is done in ``work``, and how often."""
     watch = Watch()
-    watch.add("checks of labels", "check_labels", sample, splits, metrics)
-    watch.add("checks of groups", "check_groups", sample, splits, metrics)
+    watch.add("checks of labels", "check_labels", sample, splits, gaps)
+    watch.add("checks of groups", "check_groups", sample, splits, gaps)
     watch.add("encodings in fits", "fit_transform", FeatureEncoder)
     watch.add("encodings in predictions", "transform", FeatureEncoder)
     watch.add("binnings", "bin_rows", engine)

@@ -153,7 +153,7 @@ def write_page(path: Path, page: Path) -> int:
     text = (
         "# Killed at random moments\n\n`python benchmarks/safety kills`: each command over older "
         "files, on 300 rows, in forks of a process that has imported everything. Half of the kills "
-        "come at any moment, half within 50 ms after an output was opened; half of all are SIGTERM, "
+        "come at any moment, half within 50 ms after an output was opened; half are SIGTERM, "
         "the others SIGKILL. After each, an output must be the old file or the new one, whole. "
         "Half a file would be a fault; so would be a command that does not end, a hidden "
         "`.partial` file after SIGTERM, or one that the next run for the same file does not "
