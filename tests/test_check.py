@@ -192,7 +192,7 @@ def test_everything_as_json(folder):
         ("leak", "closed", True),
         ("identifier", "customer_id", True),
         ("possible_proxy", "income", False),
-        ("joint_proxy", None, False),
+        ("joint_strength", None, False),
         ("small_group", "female", True),
         ("missing_values", "income", False),
     ]
@@ -241,8 +241,8 @@ def test_training_warns_and_keeps_what_was_found(folder):
         ("identifier", "customer_id"),
         ("proxy", "title"),
     ]
-    joint = next(one for one in findings if one.kind == "joint_proxy")
-    assert joint == Finding("joint_proxy", None, joint.measure, joint.words)
+    joint = next(one for one in findings if one.kind == "joint_strength")
+    assert joint == Finding("joint_strength", None, joint.measure, joint.words)
     assert joint.measure > 0.9
 
 

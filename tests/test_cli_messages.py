@@ -170,7 +170,9 @@ def test_the_second_progress_bar_has_its_own_name():
 @pytest.mark.parametrize(
     ("frame", "options", "wanted"),
     [
-        ({"paid": ["yes", "no", "maybe"]}, [], "for example remove the rows with 'maybe', write"),
+        ({"paid": ["yes", "no", "maybe"]}, [], "keep the rows with two of them, write the same"),
+        ({"paid": ["yes", "no", "Yes"]}, [], "'yes', 'Yes' differ only in case or spaces: write"),
+        ({"paid": ["yes", "no", None]}, [], "200 missing values in 600 rows; drop those rows\n"),
         ({"paid": ["yes"]}, [], "has one value ('yes'), and two are needed; give rows with"),
         ({}, ["--positive", "ja"], "which are 'no', 'yes'; give one of these"),
         ({"w": [-1.0] + [1.0] * 599}, ["--weights", "w"], "has 1 negative weight in 600 rows"),

@@ -315,6 +315,24 @@ def test_four_groups_need_more_rows_than_two():
         rows_to_confirm(0.1, n_groups=1)
 
 
+def test_columns_that_determine_the_group_only_together():
+    """The indicators of the other values of a column whose one indicator is the group."""
+    rng = np.random.default_rng(0)
+    race = rng.choice(5, 3000, p=[0.5, 0.2, 0.1, 0.1, 0.1])
+    X = pd.DataFrame({f"race_{value}": (race == value).astype(int) for value in range(1, 5)})
+    X["noise"] = rng.normal(size=3000)
+    y = rng.integers(2, size=3000)
+    checked = inspect_rows(X, y, race == 0, [], sensitive="race_0")
+    (finding,) = checked.findings
+    assert finding.kind == "joint_proxy"
+    assert finding.is_warning
+    assert finding.measure > 0.99
+    assert "several columns together nearly determine race_0 (AUC 1.000)" in finding.words
+    assert "look at 'race_1'" in finding.words
+    alone = inspect_rows(X[["noise"]], y, race == 0, [], sensitive="race_0")
+    assert not [one for one in alone.findings if one.is_warning]
+
+
 def test_all_checks_at_once():
     X, y, sex = planted()
     X["income"] = np.where((sex == "male") & (X["noise"] > 0), np.nan, 1.0)
@@ -324,7 +342,7 @@ def test_all_checks_at_once():
         ("identifier", "name"),
         ("identifier", "customer_id"),
         ("proxy", "title"),
-        ("joint_proxy", None),
+        ("joint_strength", None),
         ("small_group", "female"),
         ("missing_values", "income"),
     ]

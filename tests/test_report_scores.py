@@ -354,6 +354,16 @@ def test_the_price_has_an_interval_from_the_same_rows(model):
     assert report_on(model, source=Source(seen=True))["price"]["interval"] is None
 
 
+def test_a_constraint_that_changed_nothing_is_called_that():
+    """Within a gap of 1, costs are never moved: the model is the plain one."""
+    fitted = FairBoostClassifier(max_gap=1.0, n_estimators=3, baseline=True, random_state=0).fit(
+        X, Y, sensitive_features=SEX
+    )
+    sentence = report_on(fitted, source=Source(seen=False))["price"]["sentence"]
+    assert sentence.startswith("The constraint changed nothing, as the same settings without a ")
+    assert "cost" not in sentence
+
+
 # What is decided, and what was not looked at
 
 
@@ -423,7 +433,7 @@ def test_findings_of_the_model_file(model):
     found = [
         {"kind": "identifier", "column": "id", "measure": 1.0, "words": "as identifiers do"},
         {"kind": "proxy", "column": "sex_copy", "measure": 0.99, "words": "determines sex"},
-        {"kind": "joint_proxy", "column": None, "measure": 0.81, "words": "tell sex"},
+        {"kind": "joint_strength", "column": None, "measure": 0.81, "words": "tell sex"},
     ]
     content = report_on(model, source=Source(findings=found))
     assert [row["name"] for row in content["proxies"]["findings"]] == [
@@ -435,6 +445,12 @@ def test_findings_of_the_model_file(model):
     for text in (html(content), markdown(content)):
         assert "sex_copy" in text.replace("\\_", "_")
         assert "0.99" in text
+    several = {"kind": "joint_proxy", "column": None, "measure": 0.99, "words": "determine sex"}
+    content = report_on(model, source=Source(findings=[several]))
+    assert content["proxies"]["sentence"].startswith("Several features together nearly determine")
+    leak = {"kind": "leak", "column": "a", "measure": 1.0, "words": "column 'a' tells the label"}
+    content = report_on(model, source=Source(findings=[leak]))
+    assert "Before you rely on this: column 'a' tells the label." in content["summary"]
     nothing = report_on(model, source=Source(findings=[]))
     assert nothing["proxies"]["findings"] == []
     assert "No single feature" in html(nothing)

@@ -206,7 +206,7 @@ class Checked:
         self._show_findings()
 
     def _show_findings(self) -> None:
-        findings = [one for one in self.findings if one.kind != "joint_proxy"]  # said above
+        findings = [one for one in self.findings if one.kind != "joint_strength"]  # said above
         if not findings:
             print_line("No findings.")
         for finding in findings:

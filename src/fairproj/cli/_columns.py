@@ -134,7 +134,7 @@ def check_missing(path: object, frame: pd.DataFrame, task: Task) -> None:
         {} if task.missing_groups is MissingGroups.own else _count_missing(frame, task.sensitive)
     )
     choice = "add --missing-groups drop or --missing-groups own"
-    check_no_missing(path, groups, len(frame), f"{_FILL}, or {choice}")
+    check_no_missing(path, groups, len(frame), f"{_FILL_GROUPS}, or {choice}")
     check_no_missing(path, _count_missing(frame, [task.label, *task.others]), len(frame))
 
 
@@ -142,11 +142,11 @@ def _count_missing(frame: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
     return {name: int(frame[name].isna().sum()) for name in names}
 
 
-_FILL = "drop those rows, or fill them with a value of their own"
+_FILL_GROUPS = "drop those rows, or fill them with a value of their own"
 
 
 def check_no_missing(
-    path: object, missing: Mapping[str, int], n_rows: int, advice: str = _FILL
+    path: object, missing: Mapping[str, int], n_rows: int, advice: str = "drop those rows"
 ) -> None:
     """Refuse columns that have missing values."""
     for name, count in missing.items():

@@ -33,12 +33,21 @@ def _label_advice(labels: list[Any], task: Task) -> str:
         return f"give rows with another label, or {other}"
     if len(labels) > _MOST_LABELS:
         return other
-    kept = task.positive if task.positive is not None else labels[0]
-    rest = [label for label in labels if not is_spelling(str(kept), label)]
+    alike = _spelled_alike(labels)
+    if alike:
+        return f"{listing(alike)} differ only in case or spaces: write them alike, or {other}"
     return (
-        f"for example remove the rows with {listing(rest[1:])}, write the same value for all "
-        f"labels but one, or {other}"
+        "keep the rows with two of them, write the same value for those that mean the same, or "
+        f"{other}"
     )
+
+
+def _spelled_alike(labels: list[Any]) -> list[Any]:
+    """The first labels that differ only in case or in spaces around them, if there are any."""
+    spelled: dict[str, list[Any]] = {}
+    for label in labels:
+        spelled.setdefault(str(label).strip().casefold(), []).append(label)
+    return next((alike for alike in spelled.values() if len(alike) > 1), [])
 
 
 def find_label(text: str, labels: list[Any], source: str) -> Any:

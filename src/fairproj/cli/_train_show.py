@@ -170,7 +170,7 @@ def show_result(result: Any, output: Path, data: list[Path], as_json: bool) -> N
         for note in record.notes:
             print_line(note)
     if record.confirmation is not None:
-        print_line(f"Confirmed: {record.confirmation.reason}.")
+        print_line(f"Confirmed on other rows than those above: {record.confirmation.reason}.")
     print_line()
     if useful and hasattr(model, "price_"):
         show_price(content["price"] if content else price_content(model.price_))

@@ -17,11 +17,13 @@ from fairproj.data.checks import (
     check_labels,
     check_pos_label,
     counted,
+    listing,
 )
 from fairproj.inspection.columns import Column, read_columns
 from fairproj.inspection.identifiers import identifiers_of
 from fairproj.inspection.proxies import (
     JOINT_GROUPS,
+    JOINT_PROXY_AUC,
     JOINT_ROWS,
     LEAK_AUC,
     LOOK_AUC,
@@ -33,10 +35,11 @@ from fairproj.inspection.proxies import (
 from fairproj.inspection.sizes import POWER, RateSizes, sizes_of
 from fairproj.inspection.strength import FEWEST_ROWS
 
+NAMED = 3  # columns, where several together are a proxy
 MISSING_DIFFERENCE = 0.1  # between shares of missing values of two groups
 _NOTES = (
     "possible_proxy",
-    "joint_proxy",
+    "joint_strength",
     "rare_label",
     "missing_values",
     "decimal_commas",
@@ -56,9 +59,10 @@ class Finding:
     Attributes
     ----------
     kind : str
-        proxy, possible_proxy, joint_proxy, identifier, leak, small_group or missing_values; the
-        command ``fairproj check`` also has missing_groups, separators, not_numbers,
-        decimal_commas, unusable, ranges, rare_label, crossed_groups and not_checked.
+        proxy, joint_proxy (several columns together), possible_proxy, joint_strength (all features
+        together), identifier, leak, small_group or missing_values; the command ``fairproj check``
+        also has missing_groups, separators, not_numbers, decimal_commas, unusable, ranges,
+        rare_label, crossed_groups and not_checked.
     column : str or None
         The column it is about; for a small group, the group.
     measure : float or None
@@ -164,8 +168,21 @@ class Inspection:
                     f"with an AUC of {row['auc']:.3f}, above {LOOK_AUC:g} and below {PROXY_AUC:g}"
                 )
             yield Finding(kind, str(row["column"]), float(row["auc"]), words)
-        if not np.isnan(self.joint_auc):
-            yield Finding("joint_proxy", None, self.joint_auc, self.joint_words)
+        if self._only_together:
+            top = listing(self.proxies["column"].head(NAMED))
+            words = (
+                f"several columns together nearly determine {self.sensitive} (AUC "
+                f"{self.joint_auc:.3f}), though none does alone, so predictions may depend on the "
+                f"group through them; look at {top} first"
+            )
+            yield Finding("joint_proxy", None, self.joint_auc, words)
+        elif not np.isnan(self.joint_auc):
+            yield Finding("joint_strength", None, self.joint_auc, self.joint_words)
+
+    @property
+    def _only_together(self) -> bool:
+        """Whether features nearly determine the group, and no single one of them does."""
+        return self.joint_auc >= JOINT_PROXY_AUC and not self.proxies["nearly_determines"].any()
 
     def _small_groups(self) -> Iterator[Finding]:
         for sizes in self.sizes:

@@ -17,6 +17,7 @@ from fairproj.inspection.strength import class_aucs, deal_folds, usable_classes
 PROXY_AUC = 0.9  # that of a copy of the group with every tenth row wrong
 LOOK_AUC = 0.8  # with every fifth row wrong
 LEAK_AUC = 0.98
+JOINT_PROXY_AUC = 0.98  # of all features together, which often tell the group with 0.9 and more
 MAX_ROWS = 100_000
 JOINT_ROWS = 10_000
 _JOINT_FOLDS = 3

@@ -187,6 +187,8 @@ def _sentence(price: Price, plain: str) -> str:
     auc = f" The ROC AUC is {price.model.auc:.3f} with it and {price.plain.auc:.3f} without."
     cost = price.accuracy_points
     size = points(abs(cost) / 100)
+    if price.model == price.plain:
+        return f"The constraint changed nothing, as {plain} is the same model: {both}.{auc}"
     if size == points(0.0):
         return f"The constraint cost no accuracy: {both}.{auc}"
     if cost < 0:

@@ -9,8 +9,9 @@ from fairproj.report._content import Content
 
 _NAMES = {
     "proxy": "Proxy",
+    "joint_proxy": "Proxy of several columns",
     "possible_proxy": "Possible proxy",
-    "joint_proxy": "All features together",
+    "joint_strength": "All features together",
     "leak": "Leak of the label",
     "identifier": "Identifier",
     "small_group": "Small group",
@@ -33,7 +34,10 @@ def proxies_content(findings: Sequence[Mapping[str, Any]] | None) -> Content | N
     order = {kind: at for at, kind in enumerate(known)}
     rows = sorted(findings, key=lambda row: order.get(row["kind"], len(known)))
     return {
-        "sentence": _sentence([row["column"] for row in rows if row["kind"] == "proxy"]),
+        "sentence": _sentence(
+            [row["column"] for row in rows if row["kind"] == "proxy"],
+            together=any(row["kind"] == "joint_proxy" for row in rows),
+        ),
         "findings": [
             {
                 **row,
@@ -52,8 +56,10 @@ def _shown(measure: float | None) -> str:
     return f"{measure:.3f}" if measure <= 1 else f"{measure:,.0f}"
 
 
-def _sentence(proxies: Sequence[str]) -> str:
+def _sentence(proxies: Sequence[str], *, together: bool) -> str:
     where = "in the rows of training, as the model file records it"
+    if not proxies and together:
+        return f"Several features together nearly determine the sensitive columns {where}."
     if not proxies:
         return f"No single feature nearly determines the sensitive columns {where}."
     each = "feature nearly determines" if len(proxies) == 1 else "features each nearly determine"

@@ -251,6 +251,7 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
     content["features"] = features_of(estimator, source)
     content["importance"] = evidence.importance
     _add_scores(content, evidence)
+    content["summary"] += _leak_words(source)
     _add_weights(content, inner)
     if isinstance(getattr(inner, "history_", None), History):
         content["dynamics"] = dynamics(inner.history_)
@@ -279,6 +280,12 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
         )
     content["subject"] = subject(content, source, estimator)
     content["not_looked_at"] = not_looked_at(content, source, estimator)
+
+
+def _leak_words(source: Source) -> list[str]:
+    """What the checks before training said of features that may give the label away."""
+    leaks = [row["words"] for row in source.findings or [] if row["kind"] == "leak"]
+    return [f"Before you rely on this: {words}." for words in leaks]
 
 
 def _add_scores(content: Content, evidence: Evidence) -> None:
