@@ -356,7 +356,7 @@ def test_the_price_has_an_interval_from_the_same_rows(model):
 
 def test_a_constraint_that_changed_nothing_is_called_that():
     """Within a gap of 1, costs are never moved: the model is the plain one."""
-    fitted = FairBoostClassifier(max_gap=1.0, n_estimators=3, baseline=True, random_state=0).fit(
+    fitted = FairBoostClassifier(max_gap=1.0, n_estimators=15, baseline=True, random_state=0).fit(
         X, Y, sensitive_features=SEX
     )
     sentence = report_on(fitted, source=Source(seen=False))["price"]["sentence"]

@@ -332,7 +332,7 @@ def _of(row: dict[str, Any], name: str) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
+    return "unknown" if value is None else f"{value:z.3f}"
 
 
 def _with_interval(row: dict[str, Any]) -> list[str]:

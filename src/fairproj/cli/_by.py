@@ -198,15 +198,15 @@ def show_by(gaps: GapsBy, column: ByColumn) -> None:
             row["value"],
             f"{row['rows']:,}",
             f"{row['n_smallest']:,}",
-            "unknown" if row["estimate"] is None else f"{row['estimate']:.3f}",
-            f"{row['low']:.3f} to {row['high']:.3f}",
+            "unknown" if row["estimate"] is None else f"{row['estimate']:z.3f}",
+            f"{row['low']:z.3f} to {row['high']:z.3f}",
         ]
         for row in gaps.to_dict()["values"]
     ]
     if gaps.max_gap is not None:
         head += ["corrected", "judgement"]
         for cells, row in zip(rows, gaps.table.itertuples(), strict=True):
-            cells += [f"{row.corrected_low:.3f} to {row.corrected_high:.3f}", row.judgement]
+            cells += [f"{row.corrected_low:z.3f} to {row.corrected_high:z.3f}", row.judgement]
     interval = interval_name({"confidence": gaps.confidence, "simultaneous": gaps.simultaneous})
     name = gaps.statistic.replace("_", " ").capitalize()
     show_table(f"{name} by {column.name}, with {interval}s", head, rows)

@@ -319,7 +319,7 @@ def _show_ranking(title: str, table: pd.DataFrame, look: float = np.inf) -> None
     if table["auc"].isna().all():
         return
     shown = [
-        [row["column"], f"{row['auc']:.3f}", _level(row, look)]
+        [row["column"], f"{row['auc']:z.3f}", _level(row, look)]
         for row in table.head(_SHOWN).to_dict("records")
     ]
     more = f" (the first {_SHOWN} of {len(table)})" if len(table) > _SHOWN else ""

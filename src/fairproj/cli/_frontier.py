@@ -140,7 +140,7 @@ def _parse_values(text: str) -> list[float]:
 def _show(content: dict[str, Any]) -> None:
     show_table(
         f"Accuracy and {content['gap_name']}",
-        ["method", "parameter", "value", "accuracy", "gap", "not dominated"],
+        ["method", "parameter", "value", "accuracy", "gap", "on its frontier"],
         [
             [
                 point["series"],
@@ -159,7 +159,7 @@ def _with_error(point: dict[str, Any], name: str) -> str:
     value, error = point[name], point[f"{name}_se"]
     if value is None:
         return "unknown"
-    return f"{value:.3f}" + ("" if error is None else f" ± {error:.3f}")
+    return f"{value:z.3f}" + ("" if error is None else f" ± {error:z.3f}")
 
 
 def _write(frontiers: list[Frontier], metric: str, output: Path) -> None:

@@ -57,7 +57,7 @@ def show_price(price: dict[str, Any]) -> None:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
+    return "unknown" if value is None else f"{value:z.3f}"
 
 
 def _signed(row: dict[str, Any]) -> str:
@@ -68,7 +68,7 @@ def _signed(row: dict[str, Any]) -> str:
 
 
 def _with_interval(row: dict[str, Any]) -> list[str]:
-    return [_number(row["estimate"]), f"{row['low']:.3f} to {row['high']:.3f}"]
+    return [_number(row["estimate"]), f"{row['low']:z.3f} to {row['high']:z.3f}"]
 
 
 def exit_code(content: dict[str, Any], by: GapsBy | None = None) -> int:

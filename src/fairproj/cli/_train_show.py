@@ -35,7 +35,7 @@ def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
         return NOT_USEFUL, (
             f"the model is not useful: on the {watched(certificate)} its errors cost no less than "
             "those of the same prediction for everyone (accuracy "
-            f"{certificate.accuracy:.3f}), whatever its gap; with rare labels add --class-weight "
+            f"{certificate.accuracy:z.3f}), whatever its gap; with rare labels add --class-weight "
             "balanced or --selection-rate, else allow a larger --max-gap or add features that say "
             "more about the label"
         )
@@ -46,7 +46,7 @@ def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
     if compared and not certificate.within:
         return NOT_MET, (
             f"the model misses the target: on the {watched(certificate)} its gap in "
-            f"{certificate.event} is {certificate.gap:.3f}, {side(certificate)} "
+            f"{certificate.event} is {certificate.gap:z.3f}, {side(certificate)} "
             f"{certificate.max_gap:g}; allow a larger --max-gap, or try {_cures(model)}"
         )
     return 0, ""

@@ -401,11 +401,11 @@ def standing(row: Content) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
+    return "unknown" if value is None else f"{value:z.3f}"
 
 
 def _interval(row: Content) -> str:
     if row["estimate"] is None:
         return "unknown"
-    low, high = ("unlimited" if end is None else f"{end:.3f}" for end in (row["low"], row["high"]))
-    return f"{row['estimate']:.3f} ({low} to {high})"
+    low, high = ("unlimited" if end is None else f"{end:z.3f}" for end in (row["low"], row["high"]))
+    return f"{row['estimate']:z.3f} ({low} to {high})"

@@ -107,13 +107,13 @@ def _escape(cell: Any) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
+    return "unknown" if value is None else f"{value:z.3f}"
 
 
 def _interval(row: Content) -> str:
     if row["estimate"] is None:
         return "unknown"
-    return f"{row['estimate']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+    return f"{row['estimate']:z.3f} ({row['low']:z.3f} to {row['high']:z.3f})"
 
 
 def _intervals(content: Content) -> str:
@@ -249,7 +249,7 @@ def _importance(importance: Content) -> list[str]:
 
 
 def _with_error(value: float, error: float | None) -> str:
-    return _number(value) + ("" if error is None else f" ± {error:.3f}")
+    return _number(value) + ("" if error is None else f" ± {error:z.3f}")
 
 
 def _proxies(proxies: Content) -> list[str]:

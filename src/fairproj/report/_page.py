@@ -80,13 +80,13 @@ def _filters() -> dict[str, Callable[..., str]]:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
+    return "unknown" if value is None else f"{value:z.3f}"
 
 
 def _cut(value: float) -> str:
     """A threshold; one between two thousandths with more digits."""
     text = f"{value:.5f}".rstrip("0")
-    return text if len(text) > 5 else f"{value:.3f}"
+    return text if len(text) > 5 else f"{value:z.3f}"
 
 
 def _signed(value: float | None) -> str:
@@ -103,7 +103,7 @@ def _with_se(point: Content, name: str) -> str:
 
 def _error(value: float | None) -> str:
     """A standard error after a value; nothing where it is not known."""
-    return "" if value is None else f" ± {value:.3f}"
+    return "" if value is None else f" ± {value:z.3f}"
 
 
 def _with_interval(row: Content, name: str = "") -> str:

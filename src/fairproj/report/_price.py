@@ -184,7 +184,7 @@ def _sentence(price: Price, plain: str) -> str:
         f"the model labels {percent(price.model.accuracy)} correctly, and {plain} "
         f"{percent(price.plain.accuracy)}"
     )
-    auc = f" The ROC AUC is {price.model.auc:.3f} with it and {price.plain.auc:.3f} without."
+    auc = f" The ROC AUC is {price.model.auc:z.3f} with it and {price.plain.auc:z.3f} without."
     cost = price.accuracy_points
     size = points(abs(cost) / 100)
     if price.model == price.plain:

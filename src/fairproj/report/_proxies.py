@@ -53,7 +53,7 @@ def _shown(measure: float | None) -> str:
     """A share or an AUC, or a number of rows."""
     if measure is None:
         return ""
-    return f"{measure:.3f}" if measure <= 1 else f"{measure:,.0f}"
+    return f"{measure:z.3f}" if measure <= 1 else f"{measure:,.0f}"
 
 
 def _sentence(proxies: Sequence[str], *, together: bool) -> str:

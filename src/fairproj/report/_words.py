@@ -173,7 +173,7 @@ def four_fifths(ratio: Content, content: Content) -> str:
     rule = f"The four-fifths rule asks for at least {ratio['wanted']:g}"
     if content["data"]["seen"]:
         return f"{measured} {rule}; on rows of training, nothing follows for other people."
-    interval = f"{ratio['low']:.3f} to {ratio['high']:.3f} {_with_confidence(content)}"
+    interval = f"{ratio['low']:z.3f} to {ratio['high']:z.3f} {_with_confidence(content)}"
     judged = f"the interval, {interval}, includes it"
     if ratio["low"] >= ratio["wanted"]:
         judged = f"the whole interval, {interval}, is above it"
@@ -188,7 +188,7 @@ def _ratio_words(ratio: Content) -> str:
     if ratio["highest"] == ratio["lowest"]:
         return "Nobody is selected, so the ratio counts as 0."
     return (
-        f"The selection rate of {ratio['lowest']} is {ratio['estimate']:.3f} times that of "
+        f"The selection rate of {ratio['lowest']} is {ratio['estimate']:z.3f} times that of "
         f"{ratio['highest']}."
     )
 
@@ -532,7 +532,7 @@ def _balanced(certificate: Certificate) -> list[str]:
     cost = (
         f"What balancing cost in training: on average, {percent(certificate.mean_tv)} of the "
         "weight was moved between rows. How much better than guessing a learner is (its edge) is "
-        f"at most {certificate.mean_fairness_cost:.3f} smaller on the weights that accuracy alone "
+        f"at most {certificate.mean_fairness_cost:z.3f} smaller on the weights that accuracy alone "
         "would choose than on the balanced ones it was trained on."
     )
     bound = min(certificate.bound_edge, certificate.bound_tv, certificate.bound_cost)
