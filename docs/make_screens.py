@@ -22,11 +22,13 @@ from fairproj.datasets import load_adult
 
 IMAGES = Path(__file__).parent / "images"
 WIDTH = 92
+TRAIN = "fairproj train adult.csv --label income --sensitive sex --drop fnlwgt --max-gap 0.05"
 COMMANDS = [
-    "fairproj train adult.csv --label income --sensitive sex --drop fnlwgt "
-    "--max-gap 0.05 --search -o model.fairproj",
+    f"{TRAIN} -o model.fairproj",
     "fairproj audit model.fairproj adult.csv --max-gap 0.05",
     "fairproj report model.fairproj adult.csv -o report.html",
+    f"{TRAIN} --search -o searched.fairproj",
+    "fairproj report searched.fairproj adult.csv -o searched.html",
 ]
 SHOWN = 1  # the command whose output is shown
 
@@ -41,7 +43,7 @@ def main() -> None:
                 console.print(Text(f"$ {command}", style="bold"))
                 console.print(Text(said.rstrip()))
         console.save_svg(str(IMAGES / "terminal.svg"), title="fairproj", unique_id="fairproj")
-        picture(Path(folder) / "report.html", IMAGES / "report.png")
+        take_pictures(Path(folder))
 
 
 def run(command: str, folder: str) -> str:
@@ -59,18 +61,22 @@ def run(command: str, folder: str) -> str:
     return done.stdout
 
 
-def picture(page: Path, path: Path) -> None:
-    """The top of the page and its frontier, two points picked, side by side in one picture."""
+def take_pictures(folder: Path) -> None:
+    """The top of a report down to its verdict, and the candidates of a search."""
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         tab = browser.new_page(viewport={"width": 860, "height": 640}, device_scale_factor=1.5)
-        tab.goto(page.as_uri())
-        tab.screenshot(path=str(path))
+        tab.goto((folder / "report.html").as_uri())
+        verdict = tab.locator("[data-test=summary]").bounding_box()
+        height = verdict["y"] + verdict["height"]
+        top = {"x": 0, "y": 0, "width": 860, "height": height}
+        tab.screenshot(path=str(IMAGES / "report.png"), full_page=True, clip=top)
+        tab.goto((folder / "searched.html").as_uri())
         section = tab.locator("[data-test=frontier]")
         section.scroll_into_view_if_needed()
-        section.screenshot(path=str(path.with_name("report-frontier.png")))
+        section.screenshot(path=str(IMAGES / "report-frontier.png"))
         browser.close()
 
 
