@@ -288,10 +288,12 @@ def test_search_for_the_most_accurate_model_within_a_gap(folder, method):
 def test_a_search_that_finds_no_model(folder):
     out = folder / "impossible.fairproj"
     again = [folder / "german.csv", *TRAIN, "--search", "--max-gap", 0, "-o", out]
-    failed = run("train", *again, code=1)
-    assert re.fullmatch(
-        r"(warning: .*\n)*error: none of the candidates \(\d+\) .*\n", failed.stderr
+    failed = run("train", *again, code=6)
+    wanted = (
+        r"(warning: .*\n)*no solution found: none of the candidates \(\d+\) .*; allow a larger "
+        r"--max-gap, give more rows, or keep it with --nearest; no model file is written\n"
     )
+    assert re.fullmatch(wanted, failed.stderr)
     assert not out.exists()
     run("train", *again, "--nearest", code=3)
     assert not load(out).metadata_["fairproj train"]["search"]["met"]

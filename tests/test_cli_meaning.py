@@ -160,11 +160,11 @@ def test_numbers_out_of_range_are_no_record(folder, tmp_path, name, value):
 
 def test_errors_speak_of_options(folder):
     start = ["train", folder / "d.csv", *ASKED, "-o", folder / "x.fairproj"]
-    printed = run(*start, "--search", "--max-gap", 0, code=1).stderr
+    printed = run(*start, "--search", "--max-gap", 0, code=6).stderr
     assert "--nearest" in printed
     assert "warning: none of" not in printed
     assert "if_none" not in printed
-    assert printed.splitlines()[-1].startswith("error:")
+    assert printed.splitlines()[-1].startswith("no solution found:")
     assert (
         "--learning-rate 0 must be above 0 and at most 1"
         in run(*start, "--learning-rate", 0, code=1).stderr

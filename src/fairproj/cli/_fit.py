@@ -264,20 +264,12 @@ def _search(estimator: Any, rows: Rows, plan: Plan, options: SearchOptions) -> _
         scoring=options.scoring,
         selection_rule=rule.value,
         refit=False,  # not before it is clear that the best model is kept
-        if_none="nearest",
+        if_none="nearest" if options.nearest else "raise",
         n_jobs=plan.jobs,
         random_state=estimator.random_state,
         verbose=plan.verbose,
     )
-    with warnings.catch_warnings():
-        if not options.nearest:  # the error below says it, with the names of the options
-            warnings.filterwarnings("ignore", message="none of")
-        search.fit(rows.X, rows.y, sensitive_features=rows.groups, sample_weight=rows.weight)
-    if not search.met_ and not options.nearest:
-        raise ValueError(
-            f"{search.reason_}; allow a larger --max-gap, give more rows, or keep the nearest "
-            "model with --nearest"
-        )
+    search.fit(rows.X, rows.y, sensitive_features=rows.groups, sample_weight=rows.weight)
     record = SearchRecord.from_search(search)
     if rule is Rule.upper:  # the bound holds for the model that was judged
         return _Fitted(search.best_estimator_, record)

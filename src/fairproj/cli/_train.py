@@ -381,8 +381,11 @@ def train(
 
 
 def _with_options(reason: str) -> str:
-    """A sentence of `ConfirmedClassifier` with the names of the options of the command."""
-    reason = re.sub(r"\bmax_gap\b", "--max-gap", reason)
+    """A sentence of the library with the names of the options of the command."""
+    reason = re.sub(r"\bmax_gap\b(?!=)", "--max-gap", reason)
+    reason = reason.replace(" or other param_values", "")
+    reason = reason.replace("or take the nearest: if_none='nearest'", "or keep it with --nearest")
+    reason = reason.replace("ask for a selection rate", "add --selection-rate")
     reason = reason.replace("an estimator that keeps a smaller gap", "--margin one_se")
     return reason.replace("balance the labels' weights", "add --class-weight balanced")
 

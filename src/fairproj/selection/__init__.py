@@ -2,7 +2,8 @@
 
 from fairproj.selection.alternatives import find_alternatives
 from fairproj.selection.comparison import Alternatives, SearchOutcome
-from fairproj.selection.confirm import ConfirmedClassifier, NoSolutionFoundError
+from fairproj.selection.confirm import ConfirmedClassifier
+from fairproj.selection.errors import NoSolutionFoundError
 from fairproj.selection.frontier import Frontier, fairness_frontier
 from fairproj.selection.search import GapSearchCV
 from fairproj.selection.splits import FairStratifiedKFold, fair_train_test_split

@@ -22,6 +22,7 @@ from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.inference.power import largest_confirmable_gap, rows_to_confirm
 from fairproj.inference.report import gap_upper_bound, innermost
+from fairproj.selection.errors import NoSolutionFoundError
 from fairproj.selection.fits import Fold, FoldFit, SearchData, Split, make_candidate, quiet
 from fairproj.selection.splits import hold_out_rows
 
@@ -29,10 +30,6 @@ _POWER = 0.8
 _RATES = (0.5, 0.8, 0.95)  # the rates of a model are not known before training; 0.5 is the hardest
 _AGAIN = "a second run on the same rows no longer has this confidence"
 _IF_UNKNOWN = 0.5  # the part of max_gap to aim at where it is not known what rows confirm
-
-
-class NoSolutionFoundError(ValueError):
-    """The finished model could not be confirmed, so there is none to use."""
 
 
 @dataclass(frozen=True)

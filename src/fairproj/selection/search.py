@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from fairproj.inference.report import gap_upper_bound, innermost
 from fairproj.io.progress import time_bar
 from fairproj.io.versions import versions
 from fairproj.metrics.gaps import checked_gap
+from fairproj.selection.errors import NoSolutionFoundError
 from fairproj.selection.fits import (
     TIE,
     Fold,
@@ -267,7 +269,7 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         best, compared = _choose(results), len(data.sample.groups.values) > 1
         reason = self._reason(results, best) if compared else self._score_alone(results, best)
         if compared and not results["meets_gap"].any():
-            self._warn_or_raise(reason)
+            self._warn_or_raise(reason, any_useful=bool(results["useful"].any()))
         useful = self._keep_model(data, results["params"][best], measured[0][best].get("model"))
         self.cv_results_, self.n_splits_, self.scorer_ = results, len(splits), scorer
         self.best_index_, self.best_params_ = best, results["params"][best]
@@ -404,14 +406,18 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
             return (
                 f"{candidate}: the best score of the {meets.sum()} of "
                 f"{counted(len(meets), 'candidate')} "
-                f"that meet max_gap={self.max_gap:g} ({measured})"
+                f"that meet max_gap={self.max_gap:g} ({measured}){_as_good(results, best)}"
+            )
+        if not results["useful"].any():
+            return (
+                f"none of the candidates ({len(meets)}) is useful, whatever its gap: each says the "
+                "same to nearly everyone, or errs no less than a constant prediction; the best of "
+                f"them was fitted with {candidate} (score {score:.3f})"
             )
         reason = (
             f"none of the candidates ({len(meets)}) meets the target, a gap of at most "
             f"{self.max_gap:g}; the one that comes nearest was fitted with {candidate} ({measured})"
         )
-        if not results["useful"][best]:
-            return f"{reason}, and says the same to nearly everyone, as all candidates do"
         if bound > self.max_gap + TIE:
             return reason + self._useless(results)
         first = results["gap_bound"][_judging_order(results)[0]]
@@ -428,10 +434,16 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
             return ""
         return f"; {n_useless} within the target say the same to nearly everyone and do not count"
 
-    def _warn_or_raise(self, reason: str) -> None:
+    def _warn_or_raise(self, reason: str, *, any_useful: bool) -> None:
         advice = "allow a larger max_gap, give more rows or other param_values"
+        if not any_useful:
+            advice = (
+                "balance the labels' weights, ask for a selection rate, or add features that tell "
+                "more about the label"
+            )
         if self.if_none == "raise":
-            raise ValueError(f"{reason}; {advice}, or take the nearest: if_none='nearest'")
+            nearest = "or take the nearest: if_none='nearest'"
+            raise NoSolutionFoundError(f"no solution found: {reason}; {advice}, {nearest}")
         warn_user(f"{reason}; {advice}")
 
     def _keep_model(self, data: SearchData, params: dict[str, Any], judged: Any) -> bool:
@@ -589,6 +601,28 @@ def _useful(table: dict[str, Array]) -> NDArray[np.bool_]:
 def _candidate(results: dict[str, Any], position: int) -> str:
     ((name, value),) = results["params"][position].items()
     return f"{name}={format_value(value)}"
+
+
+def _as_good(results: dict[str, Any], best: int) -> str:
+    """The loosest limit that meets the target too and scores within a standard error, in words.
+
+    A stricter limit can have the best score by chance, so this is worth a look.
+    """
+    ((name, value),) = results["params"][best].items()
+    limits = name.rsplit("__", 1)[-1] in ("max_gap", "epsilon") and isinstance(value, Real)
+    if not limits or "split1_test_score" not in results:
+        return ""
+    n_splits = sum(re.fullmatch(r"split\d+_test_score", key) is not None for key in results)
+    score = results["mean_test_score"]
+    error = results["std_test_score"][best] / np.sqrt(n_splits - 1)
+    within = results["meets_gap"] & (score >= score[best] - error - TIE)
+    loosest = max(np.flatnonzero(within).tolist(), key=lambda at: results["params"][at][name])
+    if results["params"][loosest][name] <= value:
+        return ""
+    return (
+        f"; {_candidate(results, loosest)} meets it too, and its score ({score[loosest]:.3f}) is "
+        "within a standard error of that"
+    )
 
 
 def _judging_order(results: dict[str, Any]) -> NDArray[np.intp]:
