@@ -56,6 +56,34 @@ def test_train_says_that_a_constant_is_not_useful_and_what_helps(rare):
     assert "is met" not in trained.stdout
 
 
+def test_searches_and_frontiers_do_not_count_constants(rare, tmp_path):
+    data = rare[0] / "rare.csv"
+    output = tmp_path / "s.fairproj"
+    searched = run(
+        "train", data, *CREDIT, "--rounds", 5, "--search", "--max-gap", 0.5, "-o", output, code=6
+    )
+    said = "no solution found: none of the candidates (8) is useful, whatever its gap"
+    assert searched.stderr.splitlines()[-1].startswith(said)
+    assert "; add --class-weight balanced, add --selection-rate, or add features" in searched.stderr
+    assert not output.exists()
+    shown = run(
+        "frontier",
+        data,
+        *CREDIT,
+        "--rounds",
+        3,
+        "--folds",
+        2,
+        "--values",
+        "0.1",
+        "-o",
+        tmp_path / "f.png",
+    ).stdout
+    assert "not useful" in shown
+    assert "yes" not in shown
+    assert "they are on no frontier" in " ".join(shown.split())
+
+
 def test_audit_and_report_say_so_too(rare):
     folder, _ = rare
     asked = (folder / "m.fairproj", folder / "rare.csv")

@@ -573,6 +573,20 @@ def test_a_column_that_a_frontier_lacks_is_named():
         Frontier(fits, "epsilon", "model").pareto(score="log_loss")
 
 
+def test_models_that_are_not_useful_are_on_no_frontier():
+    """A constant has no gap, and no point of a useful model beats it in both."""
+    constant = DummyClassifier(strategy="constant", constant=1)
+    given = {"sensitive_features": GROUPS, "cv": 2}
+    values = {"param_name": "constant", "param_values": [-1, 1]}
+    constants = fairness_frontier(constant, X, Y, **values, **given)
+    assert not constants.useful.any()
+    assert not constants.pareto().any()
+    assert not constants.plot().lines[-1].get_xdata().size
+    boosted = fairness_frontier(BOOST, X, Y, param_values=[0.5], **given)
+    assert boosted.useful.all()
+    assert boosted.pareto().all()
+
+
 @pytest.mark.parametrize("score", ["accuracy", "log_loss"])
 def test_pareto_by_looking_at_every_pair(score):
     rng = np.random.default_rng(0)

@@ -148,11 +148,16 @@ def _show(content: dict[str, Any]) -> None:
                 f"{point['value']:g}",
                 _with_error(point, "score"),
                 _with_error(point, "gap"),
-                "yes" if point["best"] else "",
+                "yes" if point["best"] else "" if point["useful"] else "not useful",
             ]
             for point in content["points"]
         ],
     )
+    if not all(point["useful"] for point in content["points"]):
+        print_line(
+            "Models that are not useful say the same to nearly everyone, or are no better than "
+            "chance; they are on no frontier."
+        )
 
 
 def _with_error(point: dict[str, Any], name: str) -> str:

@@ -85,6 +85,7 @@ class Candidate:
     gap_se: float | None
     bound: float
     meets: bool
+    useful: bool
 
     def __post_init__(self) -> None:
         drawn = (self.score, self.score_se or 0.0, self.gap, self.gap_se or 0.0)
@@ -136,6 +137,7 @@ def _candidates(search: GapSearchCV, param_name: str) -> list[Candidate]:
         "gap_se": _standard_errors(results["std_test_gap"], search.n_splits_),
         "bound": results["gap_bound"],
         "meets": results["meets_gap"],
+        "useful": results["useful"],
     }
     rows = zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True)
     return [Candidate(**dict(zip(columns, row, strict=True))) for row in rows]

@@ -53,7 +53,8 @@ def _frontier_points(
             f"{frontier.name!r} are not; leave that frontier out"
         )
     best = frontier.pareto(gap, score)
-    for row, is_best in zip(frontier.frame.to_dict("records"), best, strict=True):
+    rows = zip(frontier.frame.to_dict("records"), best, frontier.useful, strict=True)
+    for row, is_best, useful in rows:
         value = float(row[frontier.parameter])
         point = {
             "series": frontier.name,
@@ -64,6 +65,7 @@ def _frontier_points(
             "gap": row[gap],
             "gap_se": row[f"{gap}_se"],
             "best": bool(is_best),
+            "useful": bool(useful),
             "chosen": chosen is not None and _same(chosen, (frontier.name, value)),
         }
         yield finite(point)
@@ -81,18 +83,24 @@ def search_content(search: Content) -> Content:
     search : dict
         As ``fairproj train --search`` records it: ``method`` (the name of the estimator's class),
         ``param_name``, ``value`` (the one that was kept), ``metric``, ``scoring``, ``reason``, and
-        ``candidates``, each with ``value``, ``score``, ``score_se``, ``gap`` and ``gap_se``.
+        ``candidates``, each with ``value``, ``score``, ``score_se``, ``gap``, ``gap_se`` and
+        ``useful``.
     """
     statistic = find_statistic(search["metric"], "metric")
     candidates = search["candidates"]
-    best = undominated(
-        *(np.array([row[name] for row in candidates], dtype=float) for name in ("gap", "score"))
+    gaps, scores = (
+        np.array([row[name] if row["useful"] else np.nan for row in candidates], dtype=float)
+        for name in ("gap", "score")
     )
+    best = undominated(gaps, scores)
     points = [
         {
             "series": METHODS.get(search["method"], search["method"]),
             "parameter": search["param_name"],
-            **{name: row[name] for name in ("value", "score", "score_se", "gap", "gap_se")},
+            **{
+                name: row[name]
+                for name in ("value", "score", "score_se", "gap", "gap_se", "useful")
+            },
             "best": bool(is_best),
             "chosen": bool(np.isclose(row["value"], search["value"])),
         }

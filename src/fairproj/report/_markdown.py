@@ -273,13 +273,13 @@ def _frontier(frontier: Content) -> list[str]:
             f"{point['parameter']} {point['value']:g}",
             _number(point["score"]),
             _number(point["gap"]),
-            "yes" if point["best"] else "no",
+            "yes" if point["best"] else "no" if point["useful"] else "not useful",
             "yes" if point["chosen"] else "",
         ]
         for point in frontier["points"]
     ]
     head = ["Series", "Setting", frontier["score_name"], frontier["gap_name"]]
-    table = _table([*head, "Not dominated", "This model"], rows)
+    table = _table([*head, "On the frontier of its series", "This model"], rows)
     return [_escape(frontier["note"]), table] if frontier["note"] else [table]
 
 

@@ -287,7 +287,7 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
                 f"{self.reason_}; {_AGAIN}: give new rows, and for them more rows, a larger "
                 "max_gap or an estimator that keeps a smaller gap"
             )
-        useful = _is_useful(fit)
+        useful = fit.useful
         if not useful:
             self.reason_ = "the model tells the labels no better than chance, whatever its gap"
             self._fail(
@@ -415,9 +415,3 @@ def _count(rows: SearchData, predicted: NDArray[np.bool_]) -> CellCounts:
     return CellCounts.of_rows(
         (sample.y > 0) == positive, predicted == positive, sample.groups, weight=None
     )
-
-
-def _is_useful(fit: FoldFit) -> bool:
-    """Whether a model beats chance on the rows it is tested on, and by its certificate."""
-    informedness, variance = fit.informedness()
-    return fit.certified_useful and informedness > 2 * float(np.sqrt(variance))

@@ -51,7 +51,8 @@ class Frontier:
         ``accuracy``, ``balanced_accuracy``, ``roc_auc`` and ``log_loss`` (NaN without
         ``predict_proba``), every gap of `fairproj.constraints.STATISTICS`, ``met`` (1 where a
         `FairBoostClassifier` met its target on the rows it watched, 0 where not, NaN for other
-        models), and ``seconds``.
+        models), ``useful`` (1 where the model beats chance on the test rows and calls itself
+        useful, else 0), and ``seconds``.
     parameter : str
     name : str
         What to call the estimator.
@@ -74,7 +75,7 @@ class Frontier:
     def pareto(self, gap: str = "equal_opportunity", score: str = "accuracy") -> NDArray[np.bool_]:
         """A mask of the rows of `frame` that no other beats: gap and score as good, one better.
 
-        Values within 1e-9 of each other are equal.
+        Values within 1e-9 of each other are equal. Rows whose models are not useful do not count.
 
         Examples
         --------
@@ -94,7 +95,17 @@ class Frontier:
         known = ~np.isnan(gaps) & ~np.isnan(scores)
         if not known.any():
             raise ValueError(f"{self.name} has no {gap} gap or no {score}; look at others")
-        return undominated(gaps, scores)
+        return undominated(np.where(self.useful, gaps, np.nan), scores)
+
+    @property
+    def useful(self) -> NDArray[np.bool_]:
+        """Which rows of `frame` have models that are useful in most folds.
+
+        The others say the same to nearly everyone, or are no better than chance.
+        """
+        if "useful" not in self.fits:
+            return np.ones(len(self.frame), dtype=bool)
+        return (self.frame["useful"] > 0.5).to_numpy()
 
     def _check_columns(self, *names: str) -> None:
         for name in names:
@@ -297,4 +308,4 @@ def _measure(fit: FoldFit) -> dict[str, float]:
         scores["log_loss"] = sklearn_metrics.log_loss(fit.actual, probability)
     gaps = {name: statistic.value(fit.counts) for name, statistic in STATISTICS.items()}
     met = float(getattr(getattr(innermost(fit.model), "certificate_", None), "met", np.nan))
-    return {**scores, **gaps, "met": met}
+    return {**scores, **gaps, "met": met, "useful": float(fit.useful)}
