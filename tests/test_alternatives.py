@@ -352,20 +352,26 @@ def test_what_is_read_on_the_test_rows(found):
 
 @given(
     points=st.lists(
-        st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), min_size=1, max_size=12
+        st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans(), st.booleans()),
+        min_size=1,
+        max_size=12,
     )
 )
 def test_ranks_against_brute_force(points):
-    gap, score, eligible = (np.array(column) for column in zip(*points, strict=True))
-    ranks = rank_by_gap(gap / 8, score / 8, eligible.astype(bool))
-    order = sorted(np.flatnonzero(eligible).tolist(), key=lambda i: (gap[i], -score[i], i))
+    gap, score, eligible, first = (np.array(column) for column in zip(*points, strict=True))
+    ranks = rank_by_gap(gap / 8, score / 8, eligible.astype(bool), first.astype(bool))
+
+    def place(i):
+        return not first[i], gap[i], -score[i], i
+
+    order = sorted(np.flatnonzero(eligible).tolist(), key=place)
     expected = [order.index(i) + 1 if eligible[i] else 0 for i in range(len(points))]
     assert ranks.tolist() == expected
 
 
 def test_last_bits_decide_nothing():
     gap, score = np.array([0.3, 0.1 + 0.2, 0.3]), np.array([0.5, 0.6 + 1e-13, 0.6])
-    assert rank_by_gap(gap, score, np.ones(3, dtype=bool)).tolist() == [3, 1, 2]
+    assert rank_by_gap(gap, score, *np.ones((2, 3), dtype=bool)).tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.03, 0.2])
@@ -379,9 +385,20 @@ def test_the_table_against_brute_force(tolerance):
     counted = []
     for number, one in enumerate(candidates):
         assert one["within_tolerance"] == (one["score"] >= plain["score"] - tolerance)
+        spare = one["score"] - (plain["score"] - tolerance)
+        ratio = len(found.rows["selection"]) / len(found.rows["test"])
+        later = one["score_error"] * np.sqrt(ratio)
+        both = np.hypot(one["score_error"], later)
+        assert one["with_room"] == (spare >= 1.959964 * later + 0.841621 * both)
         if one["within_tolerance"] and one["useful"]:
             counted.append(number)
-    best = sorted(counted, key=lambda i: (candidates[i]["gap"], -candidates[i]["score"], i))
+
+    def place(i):
+        one = candidates[i]
+        first = one["with_room"] and one["gap"] < plain["gap"]
+        return not first, one["gap"], -one["score"], i
+
+    best = sorted(counted, key=place)
     ranks = found.table["rank"].tolist()[1:]
     assert [ranks[i] for i in best] == list(range(1, len(best) + 1))
     assert sum(pd.notna(rank) for rank in ranks) == len(best)

@@ -71,7 +71,9 @@ def test_the_last_rows_by_time_are_the_test_rows(tmp_path, few_targets):
 def test_what_is_printed(searched):
     folder, printed = searched
     text = " ".join(printed.split())
-    assert "Models within the tolerance on the 250 selection rows, by gap" in text
+    assert (
+        "Models within the tolerance on the 250 selection rows, in the order of the choice" in text
+    )
     assert "…" not in text  # 80 columns are enough for the table
     assert "On the 250 test rows figure model value 95 % interval" in text
     assert "A less discriminatory alternative was found" in text

@@ -62,7 +62,7 @@ def test_searches_and_frontiers_do_not_count_constants(rare, tmp_path):
     searched = run(
         "train", data, *CREDIT, "--rounds", 5, "--search", "--max-gap", 0.5, "-o", output, code=6
     )
-    said = "no solution found: none of the candidates (8) is useful, whatever its gap"
+    said = "no solution found: none of the candidates (7) is useful, whatever its gap"
     assert searched.stderr.splitlines()[-1].startswith(said)
     assert "; add --class-weight balanced, add --selection-rate, or add features" in searched.stderr
     assert not output.exists()

@@ -138,8 +138,8 @@ def alternatives(
 
     Half of the rows train a plain model, without a constraint, and the candidates. On a quarter,
     the candidate with the smallest gap is chosen among those whose score is at most --tolerance
-    below that of the plain model. On the last quarter, both are measured once; with --time it
-    holds the last rows.
+    below that of the plain model, with room for the test rows to confirm it. On the last quarter,
+    both are measured once; with --time it holds the last rows.
 
     The exit code is 0 if the chosen model has a smaller gap there and a score within the tolerance;
     3 if no candidate is less discriminatory, or the chosen one is not or costs more than the
@@ -257,12 +257,12 @@ def _show(content: dict[str, Any]) -> None:
     plain, *candidates = content["candidates"]
     ranked = [row for row in candidates if row["rank"] is not None]
     show_table(
-        f"Models within the tolerance on the {content['rows']['selection']:,} selection rows, by "
-        f"gap, with its exact {100 * content['confidence']:g} % interval from low to high",
-        ["rank", "bounded", "within", "leaves", "rate", "AUC", "gap", "low", "high", "AIR"],
+        f"Models within the tolerance on the {content['rows']['selection']:,} selection rows, in "
+        f"the order of the choice; gaps with exact {100 * content['confidence']:g} % intervals",
+        ["rank", "bounded", "limit", "leaves", "learning rate", "AUC", "gap", "from", "to", "AIR"],
         [_candidate_row(row) for row in [plain, *ranked[:_MOST_CANDIDATES]]],
     )
-    print_line(content["selected"])
+    print_line(f"AIR is the adverse impact ratio of the worst group. {content['selected']}")
     print_line()
     _show_others(candidates, ranked)
     _show_test(content)
@@ -321,6 +321,11 @@ def _show_test(content: dict[str, Any]) -> None:
             if row["group"] != content["reference"]
         ],
     )
+    print_line(
+        "AIR is the adverse impact ratio, the selection rate of the group divided by that of "
+        f"{content['reference']}; SMD is the standardized difference of their mean scores."
+    )
+    print_line()
 
 
 _BY_GROUP = ("adverse_impact_ratio", "standardized_mean_difference")

@@ -25,8 +25,9 @@ _WRITERS = {
 }
 
 
-# What spreadsheets take for the start of a formula.
-_FORMULA = r"^[=+\-@\t\r]"
+# What spreadsheets take for the start of a formula, and plain numbers, which do no harm.
+_FORMULA = r"^[=+\-@\t\r\n]"
+_NUMBER = r"^[+-]?([0-9][0-9.,]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\z"
 
 
 def write_chunks(path: Path, chunks: Iterable[pa.Table], *, spreadsheet_safe: bool = False) -> int:
@@ -34,16 +35,21 @@ def write_chunks(path: Path, chunks: Iterable[pa.Table], *, spreadsheet_safe: bo
 
     The suffix chooses the format. The file appears when it is complete. With ``spreadsheet_safe``,
     texts and column names of a CSV file that a spreadsheet would take for formulas start with an
-    apostrophe.
+    apostrophe; plain numbers, such as -1.5, stay as they are.
     """
     kind = _writable_kind(path)
-    if spreadsheet_safe and kind == "csv":
-        chunks = map(_quote_formulas, chunks)
+    convert = quote_formulas if spreadsheet_safe and kind == "csv" else _plain_columns
+    source = iter(chunks)
     rows = 0
     writer = None
     with atomic_path(path) as partial:
         try:
-            for chunk in map(_decode_dictionaries, chunks):
+            while True:
+                with _translate_errors(path, kind):
+                    table = next(source, None)
+                    if table is None:
+                        break
+                    chunk = convert(table)
                 with _translate_errors(path, kind, chunk):
                     writer = writer or _WRITERS[kind](str(partial), chunk.schema)
                     writer.write_table(chunk)
@@ -72,25 +78,33 @@ def _writable_kind(path: Path) -> str:
     return target.kind
 
 
-def _decode_dictionaries(table: pa.Table) -> pa.Table:
+def _plain_columns(table: pa.Table) -> pa.Table:
     """Replace codes by values: chunks may have different dictionaries, and a file has one."""
     for position, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             parts = table.column(position).chunks
             values = [expand(part.dictionary).take(part.indices) for part in parts]
-            table = table.set_column(position, field.name, pa.chunked_array(values))
+            column = pa.chunked_array(values, None if values else field.type.value_type)
+            table = table.set_column(position, field.name, column)
     return table
 
 
-def _quote_formulas(table: pa.Table) -> pa.Table:
-    table = _decode_dictionaries(table)
+def quote_formulas(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before texts and column names that a spreadsheet takes for formulas."""
+    table = _plain_columns(table)
     names = [f"'{name}" if re.match(_FORMULA, name) else name for name in table.column_names]
-    for position, column in enumerate(table.columns):
+    for position, name in enumerate(names):
+        column = expand(table.column(position))
         if is_text(column.type):
-            quoted = pc.binary_join_element_wise(pa.scalar("'", column.type), column, "")
-            safe = pc.if_else(pc.match_substring_regex(column, _FORMULA), quoted, column)
-            table = table.set_column(position, names[position], safe)
-    return table.rename_columns(names)
+            apostrophe, nothing = pa.scalar("'", column.type), pa.scalar("", column.type)
+            quoted = pc.binary_join_element_wise(apostrophe, column, nothing)
+            formula = pc.and_not(
+                pc.match_substring_regex(column, _FORMULA),
+                pc.match_substring_regex(column, _NUMBER),
+            )
+            column = pc.if_else(formula, quoted, column)
+        table = table.set_column(position, name, column)
+    return table
 
 
 @contextmanager

@@ -21,12 +21,22 @@ from fairproj.selection.comparison import PLAIN, SCORES, describe
 FOUR_FIFTHS = 0.8
 FIGURES = {
     "roc_auc": "ROC AUC",
-    "ks": "KS",
+    "ks": "Kolmogorov-Smirnov distance",
     "accuracy": "accuracy",
     "selection_rate": "share predicted positive",
 }
 _MEASURED = (
-    *("score", "roc_auc", "ks", "accuracy", "selection_rate", "gap", "gap_low", "gap_high"),
+    *(
+        "score",
+        "score_error",
+        "roc_auc",
+        "ks",
+        "accuracy",
+        "selection_rate",
+        "gap",
+        "gap_low",
+        "gap_high",
+    ),
     *("adverse_impact_ratio", "impact_group", "standardized_mean_difference", "difference_group"),
     "held_out",
 )
@@ -34,7 +44,7 @@ _SELECTED = (
     "Models are ranked and chosen by these figures, so the figures and intervals of the first ones "
     "flatter them; those of the test rows do not."
 )
-_JUDGED = ("useful", "within_tolerance", "pareto", "chosen")
+_JUDGED = ("useful", "within_tolerance", "with_room", "pareto", "chosen")
 
 
 def alternatives_content(found: Alternatives, source: Source, positive: str) -> Content:
@@ -205,19 +215,22 @@ def protocol(content: Content) -> list[str]:
         _learnt_from(content["candidates"]),
         "Every model was measured on the selection rows. A candidate counts if it is useful (its "
         "predictions beat chance and are not the same for nearly everyone) and if its "
-        f"{score} is at most {content['tolerance']:g} below that of the plain model. Of those that "
-        "count, the one with the smallest gap was chosen; of equal gaps, the one with the better "
-        "score.",
+        f"{score} is at most {content['tolerance']:g} below that of the plain model. Some of those "
+        "that count leave room: their score is better than it must be by so much that the test "
+        "rows confirm it with a chance of about 80 %. Of these the one with the smallest gap was "
+        "chosen, or of all that count where none of these has a smaller gap than the plain model; "
+        "of equal gaps, the one with the better score.",
         "The chosen model and the plain model were then measured on the test rows, once. The best "
         "of many candidates looks better than it is on the rows that it was chosen by. The test "
         "rows had no part in the choice, so the figures from them do not have this fault.",
         "The intervals of gaps on the selection rows are exact for one model by itself and do not "
         f"allow for the choice among many. {_SELECTED}",
         f"On the test rows, {100 * content['confidence']:g} % intervals of rates, gaps, adverse "
-        "impact ratios and accuracies are exact for any number of rows. Those of ROC AUC, KS and "
-        "the standardized mean difference, and of differences between the two models, come "
-        f"from {content['n_resamples']:,} resamples of the test rows within each group (paired "
-        f"bootstrap, seed {content['seed']}) and are approximate. Each interval holds by itself.",
+        "impact ratios and accuracies are exact for any number of rows. Those of ROC AUC, the "
+        "Kolmogorov-Smirnov distance and the standardized mean difference, and of differences "
+        f"between the two models, come from {content['n_resamples']:,} resamples of the test rows "
+        f"within each group (paired bootstrap, seed {content['seed']}) and are approximate. Each "
+        "interval holds by itself.",
         "With several groups, the gap in a sample is on average larger than the true one, so the "
         "two gaps are not compared directly. The pair of groups with the largest gap of the plain "
         "model was found on the selection rows. The gap of the chosen model counts as smaller only "
@@ -367,7 +380,7 @@ def _ends_of(row: Content, name: str) -> Content:
 def _candidate_table(content: Content) -> str:
     columns = {
         "roc_auc": "ROC AUC",
-        "ks": "KS",
+        "ks": "KS distance",
         "accuracy": "Accuracy",
         "gap": "Gap",
         "adverse_impact_ratio": "AIR, worst group",
@@ -397,7 +410,9 @@ def standing(row: Content) -> str:
         return "chosen"
     if not row["useful"]:
         return "not useful"
-    return "within tolerance" if row["within_tolerance"] else "score too low"
+    if not row["within_tolerance"]:
+        return "score too low"
+    return "within tolerance" if row["with_room"] else "within tolerance, without room"
 
 
 def _number(value: float | None) -> str:

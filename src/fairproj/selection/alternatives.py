@@ -26,6 +26,7 @@ from fairproj.estimators.price import measure_on_rows
 from fairproj.inference.figures import TOTALS, ModelFigures
 from fairproj.inference.gap_change import find_widest_pair
 from fairproj.inference.report import gap_interval, innermost
+from fairproj.inference.score_change import ScoreParts, difference_to_confirm
 from fairproj.io.progress import time_bar
 from fairproj.metrics.gaps import checked_gap
 from fairproj.selection.comparison import Alternatives, Plan, compare
@@ -46,6 +47,7 @@ from fairproj.selection.workers import delayed
 # Of the default grid: the targets as shares of the plain model's gap on the training rows.
 TARGET_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.05)
 N_SEEDS = 2
+POWER = 0.8  # the chance with which the test rows confirm the score of the chosen candidate
 
 
 class NotUsefulError(ValueError):
@@ -76,12 +78,13 @@ def find_alternatives(
     """Search for models about as good as the plain one whose gap between groups is smaller.
 
     The rows are split into training, selection and test rows, the same share of each group and
-    label. The plain model and all candidates are fitted on the training rows alone. Of the
-    candidates whose score on the selection rows is at most ``tolerance`` below that of the plain
-    model, the one with the smallest gap there is chosen (of equal gaps, the one with the best
-    score, then the first). The plain model and the chosen one are then measured once on the test
-    rows. What the chosen one reached on the selection rows is not reported as an estimate: it was
-    chosen for that.
+    label. The plain model and all candidates are fitted on the training rows alone. A candidate
+    counts if its score on the selection rows is at most ``tolerance`` below that of the plain
+    model. Of those whose score leaves room, so that the test rows confirm it with a chance of about
+    80 %, the one with the smallest gap is chosen (of equal gaps, the one with the best score, then
+    the first); where none leaves room, of all that count. The plain model and the chosen one are
+    then measured once on the test rows. What the chosen one reached on the selection rows is not
+    reported as an estimate: it was chosen for that.
 
     Parameters
     ----------
@@ -170,8 +173,10 @@ def find_alternatives(
         plan = plan.with_reference(plain_fit.counts, plain_fit.groups)
         candidates = _candidates(param_grid, plan.statistic, plain_fit, template)
         measured = [_measure_plain(plain_fit, own, plan)]
-        measured += _measure_all(separate, candidates, plan, n_jobs, verbose)
-        table = _judge(pd.DataFrame(measured), plan)
+        beside = _score_parts(plain_fit, plan)
+        measured += _measure_all(separate, candidates, plan, beside, n_jobs, verbose)
+        ratio = len(rows["selection"]) / len(rows["test"])
+        table = _judge(pd.DataFrame(measured), plan, ratio)
         chosen_fit = _fit_chosen(separate, table)
     fits = [plain_fit] if chosen_fit is None else [plain_fit, chosen_fit]
     widest = [find_widest_pair(plan.statistic, fit.counts) for fit in fits]
@@ -382,7 +387,7 @@ def _candidates(
 
 def _measure_plain(fit: FoldFit, rows: SeparateRows, plan: Plan) -> dict[str, Any]:
     """What is measured of the plain model, which must be useful for its gap to mean anything."""
-    measured = {"params": {}, **_measure(fit, rows, plan)}
+    measured = {"params": {}, **_measure(fit, rows, plan, None)}
     if not measured["useful"]:
         raise NotUsefulError(
             "the plain model does not beat chance where it decides, or says the same to nearly "
@@ -396,6 +401,7 @@ def _measure_all(
     rows: SeparateRows,
     candidates: list[dict[str, Any]],
     plan: Plan,
+    plain: ScoreParts,
     n_jobs: int | None,
     verbose: bool,
 ) -> list[dict[str, Any]]:
@@ -403,7 +409,7 @@ def _measure_all(
     found: dict[int, dict[str, Any]] = {}
     lean = rows.without_features()
     work = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    calls = (delayed(_measure_batch)(lean, batch, plan) for batch in _batches(candidates))
+    calls = (delayed(_measure_batch)(lean, batch, plan, plain) for batch in _batches(candidates))
     with time_bar("candidates", len(candidates), 0, show=verbose) as advance:
         for measured in _until_interrupted(work(calls)):
             found |= measured
@@ -436,7 +442,10 @@ def _batches(candidates: list[dict[str, Any]]) -> list[list[tuple[int, dict[str,
 
 
 def _measure_batch(
-    rows: SeparateRows, batch: list[tuple[int, dict[str, Any]]], plan: Plan
+    rows: SeparateRows,
+    batch: list[tuple[int, dict[str, Any]]],
+    plan: Plan,
+    plain: ScoreParts,
 ) -> tuple[dict[int, dict[str, Any]], bool]:
     """What is measured of some candidates, and whether an interrupt ended that."""
     found: dict[int, dict[str, Any]] = {}
@@ -445,18 +454,31 @@ def _measure_batch(
         try:
             for number, parameters in batch:
                 fit = rows.fit(**parameters)
-                found[number] = {"params": parameters, **_measure(fit, rows, plan)}
+                found[number] = {"params": parameters, **_measure(fit, rows, plan, plain)}
         except KeyboardInterrupt:
             return found, True
     return found, False
 
 
-def _measure(fit: FoldFit, rows: SeparateRows, plan: Plan) -> dict[str, Any]:
-    """Figures on the selection rows."""
+def _score_parts(fit: FoldFit, plan: Plan) -> ScoreParts:
+    """Of the score on the selection rows."""
+    return ScoreParts.of(plan.scoring, *_said(fit))
+
+
+def _said(fit: FoldFit) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Array]:
+    """Which selection rows are and are predicted positive, and their probabilities of that."""
     probability = fit.probability()
     assert probability is not None  # the plain model was checked for it
     score = probability if fit.positive else 1 - probability
     actual, predicted = (mask == fit.positive for mask in (fit.actual, fit.predicted))
+    return actual, predicted, score
+
+
+def _measure(
+    fit: FoldFit, rows: SeparateRows, plan: Plan, plain: ScoreParts | None
+) -> dict[str, Any]:
+    """Figures on the selection rows, beside the plain model if this is not the plain one."""
+    actual, predicted, score = _said(fit)
     figures = plan.figures(actual, predicted, score, fit.groups)
     checked_gap(plan.statistic, figures.counts(), figures.groups)
     gap_low, gap_high = gap_interval(figures.counts(), plan.statistic, plan.confidence)
@@ -465,6 +487,7 @@ def _measure(fit: FoldFit, rows: SeparateRows, plan: Plan) -> dict[str, Any]:
     difference, difference_group = _worst(figures.mean_differences(), figures, np.abs)
     return {
         "score": totals[plan.scoring],
+        "score_error": 0.0 if plain is None else _score_parts(fit, plan).difference_error(plain),
         **totals,
         "gap_low": gap_low,
         "gap_high": gap_high,
@@ -484,30 +507,42 @@ def _worst(values: Array, figures: ModelFigures, badness: Any) -> tuple[float, s
     return float(values[worst]), figures.groups.names[worst]
 
 
-def _judge(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """The table with standing and ranks; the plain model is its first row."""
+def _judge(table: pd.DataFrame, plan: Plan, rows_ratio: float) -> pd.DataFrame:
+    """The table with standing and ranks; the plain model is its first row.
+
+    There are ``rows_ratio`` times as many selection rows as test rows.
+    """
     score, gap = table["score"].to_numpy(), table["gap"].to_numpy()
     useful = table["useful"].to_numpy(dtype=bool)
     within = score >= score[0] - plan.tolerance - TIE
     eligible = within & useful
     eligible[0] = False
-    ranks = rank_by_gap(gap, score, eligible)
+    spare = difference_to_confirm(
+        table["score_error"].to_numpy(), rows_ratio, plan.confidence, POWER
+    )
+    with_room = score - spare >= score[0] - plan.tolerance - TIE
+    ranks = rank_by_gap(gap, score, eligible, first=with_room & (gap < gap[0] - TIE))
     chosen = (ranks == 1) & (gap < gap[0] - TIE)
     return table.assign(
         within_tolerance=within,
+        with_room=with_room,
         pareto=undominated(np.where(useful, gap, np.nan), score),
         rank=pd.array(np.where(ranks > 0, ranks, np.nan)).astype("Int64"),
         chosen=chosen,
     )
 
 
-def rank_by_gap(gap: Array, score: Array, eligible: NDArray[np.bool_]) -> Codes:
+def rank_by_gap(
+    gap: Array, score: Array, eligible: NDArray[np.bool_], first: NDArray[np.bool_]
+) -> Codes:
     """1 for the eligible row with the smallest gap, and so on; 0 for rows that are not eligible.
 
-    Of equal gaps the better score comes first, then the order. Values within 1e-9 are equal.
+    The rows of ``first`` come before the others. Of equal gaps the better score comes first, then
+    the order. Values within 1e-9 are equal.
     """
     rows = np.flatnonzero(eligible)
-    order = np.lexsort((rows, -np.round(score[rows] / TIE), np.round(gap[rows] / TIE)))
+    keys = (rows, -np.round(score[rows] / TIE), np.round(gap[rows] / TIE), ~first[rows])
+    order = np.lexsort(keys)
     ranks = np.zeros(len(gap), dtype=np.intp)
     ranks[rows[order]] = np.arange(1, len(rows) + 1)
     return ranks

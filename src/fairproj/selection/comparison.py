@@ -71,14 +71,17 @@ class Alternatives:
     table : DataFrame
         What was measured on the selection rows, a row for each model: the plain model first, then
         the candidates in the order in which they were tried. Columns: ``params``; ``score`` (the
-        one of ``scoring``), ``roc_auc``, ``accuracy``, ``ks``, ``selection_rate``; ``gap`` with its
+        one of ``scoring``), ``score_error`` (the standard error of its difference from the plain
+        model's), ``roc_auc``, ``accuracy``, ``ks``, ``selection_rate``; ``gap`` with its
         exact interval ``gap_low``, ``gap_high``; ``adverse_impact_ratio`` with ``impact_group``
         (the group where it is smallest) and ``standardized_mean_difference`` with
         ``difference_group`` (the group where it is furthest from 0), both of the groups other than
         the reference; ``held_out`` (the share of the training rows that the model did not learn
-        from); ``useful``, ``within_tolerance``, ``pareto`` (no other useful model has as good a
-        score and gap, and one of them better), ``rank`` (of the useful candidates within the
-        tolerance, by gap; missing for others) and ``chosen``.
+        from); ``useful``, ``within_tolerance``, ``with_room`` (within the tolerance by so much that
+        the test rows confirm it with a chance of about 80 %), ``pareto`` (no other useful model has
+        as good a score and gap, and one of them better), ``rank`` (of the useful candidates within
+        the tolerance: first those with room and a smaller gap than the plain model, then by gap;
+        missing for others) and ``chosen``.
     plain : classifier
         Fitted on the training rows.
     chosen : FairBoostClassifier or None
@@ -368,8 +371,19 @@ def _tried(found: Alternatives) -> str:
     )
     if found.chosen is None:
         return text
-    params = found.table.loc[found.table["chosen"], "params"].iloc[0]
-    return f"{text} The one where it is smallest was chosen: {describe(params)}."
+    chosen: Any = found.table[found.table["chosen"]].iloc[0]
+    better = candidates["with_room"] & (candidates["gap"] < found.table["gap"].iloc[0] - TIE)
+    n_better = int((better & candidates["useful"]).sum())
+    words = "none of these leaves room for the test rows to confirm its score, so of all"
+    if chosen["with_room"]:
+        leave = "leaves" if n_better == 1 else "leave"
+        words = (
+            f"{n_better} of these {leave} room for the test rows to confirm the score, and of them"
+        )
+    return (
+        f"{text[:-1]}; {words} the one with the smallest gap was chosen: "
+        f"{describe(chosen['params'])}."
+    )
 
 
 def _a(noun: str) -> str:
