@@ -259,10 +259,13 @@ def _show(content: dict[str, Any]) -> None:
     show_table(
         f"Models within the tolerance on the {content['rows']['selection']:,} selection rows, in "
         f"the order of the choice; gaps with exact {100 * content['confidence']:g} % intervals",
-        ["rank", "bounded", "limit", "leaves", "learning rate", "AUC", "gap", "from", "to", "AIR"],
+        ["rank", "bounded", "limit", "leaves", "step", "AUC", "gap", "from", "to", "AIR"],
         [_candidate_row(row) for row in [plain, *ranked[:_MOST_CANDIDATES]]],
     )
-    print_line(f"AIR is the adverse impact ratio of the worst group. {content['selected']}")
+    print_line(
+        "Step is the learning rate, AIR the adverse impact ratio of the worst group. "
+        f"{content['selected']}"
+    )
     print_line()
     _show_others(candidates, ranked)
     _show_test(content)

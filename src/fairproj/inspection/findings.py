@@ -169,7 +169,7 @@ class Inspection:
                 )
             yield Finding(kind, str(row["column"]), float(row["auc"]), words)
         if self._only_together:
-            top = listing(self.proxies["column"].head(NAMED))
+            top = listing(self.proxies["column"].head(NAMED).tolist())
             words = (
                 f"several columns together nearly determine {self.sensitive} (AUC "
                 f"{self.joint_auc:.3f}), though none does alone, so predictions may depend on the "
