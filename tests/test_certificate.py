@@ -564,8 +564,9 @@ def test_the_words_of_a_gap_certificate():
     assert certificate.rows() == [
         ("Rounds", f"2 kept of 3 run; {StopReason.EARLY.sentence}"),
         (
-            "Gap on the held-out rows",
-            "0.1000 (true positive rate), above max_gap 0.05; accuracy 0.7000",
+            "Gap on the watched rows",
+            "0.1000 (true positive rate), above max_gap 0.05; accuracy 0.7000; these were held out "
+            "from the training rows",
         ),
         ("Useful", "yes: errors cost less than those of both constant predictions"),
         ("Decision", "positive where the probability exceeds 0.45"),
@@ -577,7 +578,7 @@ def test_the_words_of_a_gap_certificate():
         ),
         ("Loss with signed costs, exact", "0.8187 (1.1 for a margin of zero)"),
         ("Bound on it", "0.9704"),
-        ("Changes of the costs", "+0.0200 in its logarithm, over all rounds"),
+        ("Changes of the costs", "+0.0200 of the logarithm of that loss, in all rounds"),
         (
             "Costs in the last round",
             "largest multiplier 0.4000; flipped labels in 2 (group, label) cells",
@@ -595,9 +596,11 @@ def test_the_words_of_a_gap_certificate():
     assert dict(replace(certificate, bound_cost_loss=1.05).rows())["Bound on it"] == "1.05"
     assert dict(replace(certificate, bound_cost_loss=None).rows())["Bound on it"] == "none"
     within = replace(certificate, within=True, met=True, event="")
-    assert dict(within.rows())["Gap on the held-out rows"].startswith("nothing was compared; ")
-    near = dict(replace(certificate, gap=0.05 + 5e-10).rows())["Gap on the held-out rows"]
+    assert dict(within.rows())["Gap on the watched rows"].startswith("nothing was compared; ")
+    near = dict(replace(certificate, gap=0.05 + 5e-10).rows())["Gap on the watched rows"]
     assert "not a standard error below max_gap" in near
+    trained = dict(replace(certificate, watched_on="training rows").rows())
+    assert trained["Gap on the watched rows"].endswith("; these are the training rows")
 
 
 def test_what_a_gap_certificate_says_is_missing():

@@ -25,7 +25,7 @@ from fairproj.report import (
 )
 from fairproj.report._price import _change
 from fairproj.report._training import error_weights, is_limited, not_frequencies, opposite_labels
-from fairproj.report._words import decision
+from fairproj.report._words import certificate_terms, certificate_words, decision
 
 DATA = load_german()
 X, Y, SEX = DATA.data, DATA.target, DATA.sensitive_features
@@ -235,3 +235,17 @@ def test_commands_name_the_label_and_the_weights(tmp_path, model):
     assert "The gap shown here is the" in by
     assert "judgement" in by
     assert "not corrected for the number of values, so either may be wider." in by
+
+
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_errors_are_called_weighted_where_they_are(weight):
+    data = load_german()
+    model = FairBoostClassifier(n_estimators=3, class_weight=weight, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that three rounds are of no use
+        model.fit(data.data, data.target, sensitive_features=data.sensitive_features)
+    said = " ".join(certificate_words(model.certificate_, (), model))
+    assert ("errors weighted by label" in said) == (weight is not None)
+    terms = certificate_terms(model.certificate_)
+    for term in ("margin", "edge", "total variation", "vacuous", "Multipliers", " q ", " w "):
+        assert term in terms

@@ -284,6 +284,12 @@ class GapCertificate(_Statement):
         """Whether a gap is above its limit, not only too near to it."""
         return self.gap > self.max_gap + GAP_TIE
 
+    @property
+    def _watched(self) -> str:
+        if self.watched_on == "training rows":
+            return "these are the training rows"
+        return "these were held out from the training rows"
+
     def rows(self) -> list[tuple[str, str]]:
         """What the certificate states, as pairs of a name and a sentence."""
         n, rounds = self.n_rounds, counted(self.n_rounds, "round")
@@ -294,7 +300,7 @@ class GapCertificate(_Statement):
             gap = "nothing was compared"
         return [
             ("Rounds", f"{n} kept of {self.n_rounds_run} run; {self.stop}"),
-            (f"Gap on the {self.watched_on}", f"{gap}; accuracy {self.accuracy:.4f}"),
+            ("Gap on the watched rows", f"{gap}; accuracy {self.accuracy:.4f}; {self._watched}"),
             ("Useful", _usefulness(self.useful)),
             (
                 "Decision",
@@ -317,7 +323,10 @@ class GapCertificate(_Statement):
                 f"{self.cost_loss:.4g} ({self.zero_loss:.4g} for a margin of zero)",
             ),
             ("Bound on it", _bound(self.bound_cost_loss, self.zero_loss)),
-            ("Changes of the costs", f"{self.cost_change:+.4f} in its logarithm, over all rounds"),
+            (
+                "Changes of the costs",
+                f"{self.cost_change:+.4f} of the logarithm of that loss, in all rounds",
+            ),
             (
                 "Costs in the last round",
                 f"largest multiplier {self.largest_multiplier:.4f}; flipped labels in "

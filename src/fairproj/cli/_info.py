@@ -13,7 +13,7 @@ from fairproj.cli._files import ModelPath, Trust, open_model
 from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._show import show_price
 from fairproj.report import METHODS, certificate_words, price_content
-from fairproj.report._words import aim, decision
+from fairproj.report._words import aim, certificate_terms, decision
 
 _UNKNOWN = "not recorded"
 
@@ -29,7 +29,7 @@ def info(model: ModelPath, trust: Trust = None, as_json: AsJson = False) -> None
     record, certificate = read_record(opened), opened.certificate_
     show_table(certificate.title, ["", ""], certificate.rows())
     limits = (record.tested, opened, record.searched) if record else ((), opened)
-    for sentence in certificate_words(certificate, *limits):
+    for sentence in (*certificate_words(certificate, *limits), certificate_terms(certificate)):
         print_line(sentence)
     print_line()
     if hasattr(opened, "price_"):

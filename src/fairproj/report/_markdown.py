@@ -285,7 +285,8 @@ def _frontier(frontier: Content) -> list[str]:
 
 def _certificate(certificate: Content) -> list[str]:
     words = [_escape(sentence) for sentence in certificate["words"]]
-    return [*words, _table(["", ""], certificate["rows"]), _escape(certificate["caveat"])]
+    after = [_escape(certificate[name]) for name in ("terms", "caveat")]
+    return [*words, _table(["", ""], certificate["rows"]), *after]
 
 
 def _reproduce(reproduce: Content) -> list[str]:

@@ -567,6 +567,7 @@ def _certificate(model: Any, source: Source) -> Content:
     return {
         "rows": [list(row) for row in certificate.rows()],
         "words": _words.certificate_words(certificate, source.tested, model, source.search_gap),
+        "terms": _words.certificate_terms(certificate),
         "caveat": _words.certificate_caveat(certificate),
         "holds": bool(certificate.holds),
     }

@@ -9,7 +9,7 @@ from fairproj.boosting.certificate import Certificate, GapCertificate
 from fairproj.constraints import STATISTICS, Constraint, find_statistic, statistic_names
 from fairproj.data.checks import counted
 from fairproj.report._content import Content
-from fairproj.report._training import limit_words, opposite_labels
+from fairproj.report._training import error_weights, limit_words, opposite_labels
 
 _MOST_NAMES = 8  # of groups in a sentence
 
@@ -310,7 +310,8 @@ def certificate_words(
     training learned with the opposite label.
     """
     if isinstance(certificate, GapCertificate):
-        proved = [*_signed_costs(certificate), _proved_error(certificate)]
+        weighted = model is not None and bool(error_weights(model))
+        proved = [*_signed_costs(certificate), _proved_error(certificate, weighted=weighted)]
     else:
         proved = _balanced(certificate)
     return [*training_words(certificate, tested, model, searched), *proved]
@@ -336,6 +337,23 @@ def training_words(
             "this certificate."
         )
     return texts
+
+
+def certificate_terms(certificate: Certificate | GapCertificate) -> str:
+    """What the terms of the table of a certificate mean."""
+    unbalanced = "that accuracy alone would choose"
+    w = "those that it was trained with, under the constraint"
+    terms = (
+        "The margin is the model's score, zero for a probability of one half. Learners are the "
+        f"parts of the model, one for each round; q are the weights of the rows {unbalanced}, and "
+        f"w {w}. The edge is by how much a learner errs less than half of the time, and the total "
+        "variation is the share of the weight on which w and q differ. Edge transfer is the "
+        "theorem that the edges under w and q differ by no more than that. A bound is vacuous if "
+        "it says no more than is known without a model."
+    )
+    if isinstance(certificate, GapCertificate):
+        return f"{terms} Multipliers say how much a gap weighs where an error weighs 1."
+    return f"{terms} The fairness cost is an upper bound of the total variation."
 
 
 def certificate_caveat(certificate: Certificate | GapCertificate) -> str:
@@ -496,17 +514,19 @@ SIGNED_COSTS = (
 )
 
 
-def _proved_error(certificate: GapCertificate) -> str:
+def _proved_error(certificate: GapCertificate, *, weighted: bool) -> str:
+    where = "at a margin of zero (a probability of one half)"
+    if weighted:
+        where += ", errors weighted by label,"
     exact = (
-        f"the training loss is {certificate.loss:.3g} (1 for a score of zero), and the training "
-        f"error, with class weights and decided at a score of zero, is "
-        f"{percent(certificate.train_error)}"
+        f"the training loss is {certificate.loss:.3g} (1 for a margin of zero), and the training "
+        f"error {where} is {percent(certificate.train_error)}"
     )
     text = f"The proved bound on the training error says nothing here; {exact}."
     if certificate.bound_error < certificate.constant_error - 1e-9:
         text = (
-            "The training error, with class weights and decided at a score of zero, is proved to "
-            f"be at most {percent(certificate.bound_error)}, less than that of the same prediction "
+            f"The training error {where} is proved to be at most "
+            f"{percent(certificate.bound_error)}, less than that of the same prediction "
             f"for everyone ({percent(certificate.constant_error)}); in fact {exact}."
         )
     bound = certificate.bound_cost_loss
