@@ -25,7 +25,7 @@ from fairproj.report import (
 )
 from fairproj.report._price import _change
 from fairproj.report._training import error_weights, is_limited, not_frequencies, opposite_labels
-from fairproj.report._words import certificate_terms, certificate_words, decision
+from fairproj.report._words import certificate_terms, decision
 
 DATA = load_german()
 X, Y, SEX = DATA.data, DATA.target, DATA.sensitive_features
