@@ -181,6 +181,6 @@ def _write(frontiers: list[Frontier], metric: str, output: Path) -> None:
     ax = figure.subplots()
     for one, marker in zip(frontiers, "^o", strict=False):
         one.plot(metric, ax=ax, marker=marker)
-    ax.legend()
+    figure.legend(loc="outside lower center", ncols=2)
     with atomic_path(output) as partial:
         figure.savefig(partial, dpi=150, format=output.suffix[1:].lower())
