@@ -2,14 +2,13 @@
 
 import copy
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 from commands import with_fixed_spaces
 from fairproj import FairBoostClassifier
-from fairproj.report import Source, alternatives_content, html
+from fairproj.report import Source, alternatives_content
 from fairproj.selection import find_alternatives
 from simulated import unfair
 
@@ -57,44 +56,6 @@ def search(names, rows=None, **options):
 @pytest.fixture(scope="module")
 def content():
     return search(["women", "men"])
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    with playwright.sync_playwright() as run:
-        started = run.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def visit(browser, tmp_path):
-    """Open a page; at the end, nothing may have been complained about or asked for."""
-    opened, complaints, requests = [], [], []
-
-    def visit(content, *, width=1280, **options):
-        file = tmp_path / f"page-{len(opened)}.html"
-        file.write_text(html(content), encoding="utf-8")
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        page = context.new_page()
-        page.set_default_timeout(5000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(file.as_uri())
-        opened.append((context, file.as_uri()))
-        return page
-
-    yield visit
-    for context, _ in opened:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [url for _, url in opened]
 
 
 def cells(page, table):
@@ -238,3 +199,20 @@ def test_unknown_ratios_are_called_so(content, visit):
     page = visit(unknown)
     assert page.locator("[data-test='ratio-chart']").get_by_text("unknown").count() == 2
     assert re.search("unknown", " ".join(cells(page, "impact-table")[-1]))
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+        pytest.param(1280, "dark", marks=pytest.mark.slow),
+        pytest.param(390, "dark", marks=pytest.mark.slow),
+    ],
+)
+def test_accessibility(visit, content, check_accessibility, width, scheme):
+    check_accessibility(visit(content, width=width, color_scheme=scheme))
+
+
+def test_the_reading_order(visit, content, check_reading_order):
+    check_reading_order(visit(content))

@@ -3,7 +3,6 @@
 import copy
 import json
 import re
-import shutil
 import sys
 
 import numpy as np
@@ -91,44 +90,6 @@ def audit(names, n_rows=3000):
     y, predicted = rng.integers(2, size=(2, n_rows))
     groups = np.array(names, dtype=object)[np.arange(n_rows) % len(names)]
     return summarize_predictions(y, predicted, sensitive_features=groups)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    with playwright.sync_playwright() as run:
-        started = run.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def visit(browser, tmp_path):
-    """Open a report; at the end, nothing may have been complained about or asked for."""
-    opened, complaints, requests = [], [], []
-
-    def visit(content, *, width=1280, **options):
-        file = tmp_path / f"report-{len(opened)}.html"
-        file.write_text(html(content), encoding="utf-8")
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        page = context.new_page()
-        page.set_default_timeout(5000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(file.as_uri())
-        opened.append((context, file.as_uri()))
-        return page
-
-    yield visit
-    for context, _ in opened:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("data:")] == [url for _, url in opened]
 
 
 def test_id(name):
@@ -458,15 +419,13 @@ def test_tables_say_that_they_go_on(visit, content, width):
         pytest.param(1280, "dark", marks=pytest.mark.slow),
     ],
 )
-def test_accessibility(visit, content, width, scheme):
-    """axe-core finds nothing, contrast included, with everything unfolded."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+def test_accessibility(visit, content, check_accessibility, width, scheme):
     for found in (content, audit(["a", "b", "c"])):
-        page = visit(found, width=width, color_scheme=scheme)
-        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-        result = axe.Axe().run(page)
-        assert result.response["violations"] == [], result.generate_report()
-        assert "color-contrast" in {rule["id"] for rule in result.response["passes"]}
+        check_accessibility(visit(found, width=width, color_scheme=scheme))
+
+
+def test_the_reading_order(visit, content, check_reading_order):
+    check_reading_order(visit(content))
 
 
 def test_hovering_tells_a_points_numbers(visit, content):
