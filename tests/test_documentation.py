@@ -181,7 +181,20 @@ def has_extras(arguments):
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
 
 
-RUN = {"fairproj": run_command, "python": run_python, "make": is_target, "pip": has_extras}
+def is_made_by_demo(arguments):
+    folder, page = Path(*arguments).parts
+    source = (ROOT / "src" / "fairproj" / "cli" / "_demo.py").read_text("utf-8")
+    assert f'"{folder}"' in source
+    assert f'"{page}"' in source
+
+
+RUN = {
+    "fairproj": run_command,
+    "python": run_python,
+    "make": is_target,
+    "pip": has_extras,
+    "open": is_made_by_demo,
+}
 
 # The gallery
 
