@@ -72,7 +72,7 @@ def note(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> str:
     methods = [each.name for each in _shown(summary, plan)]
     runs = {name: _combinations(summary, name) for name in methods}
     few = [
-        f"{name} on {runs[name]} of them, where FairBoost's gap is "
+        f"for {name} over {runs[name]}, where FairBoost's gap is "
         f"{number(_mean_gaps(summary, name, _target(plan))[1])}"
         for name in methods
         if runs[name] < runs[OURS]
@@ -84,7 +84,7 @@ def note(summary: pd.DataFrame, plan: Plan, times: pd.DataFrame) -> str:
         "*↑ higher is better, ↓ lower is better. Accuracy is the difference in percentage points "
         "(balanced accuracy where labels are rare); more of it at a larger gap is no gain. Means "
         f"are over {counted(runs[OURS], 'combination')} of data set and constraint"
-        f"{''.join(f', {each}' for each in few)}; times are medians of "
+        f"{''.join(f'; {each}' for each in few)}. Times are medians of "
         f"{', '.join([counted(most, 'combination'), *fewer])}.*"
     )
 
