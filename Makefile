@@ -56,7 +56,7 @@ bench: $(VENV)/.dev  ## speed and memory, each a ratio measured in one run
 bench-start: $(VENV)/.dev  ## how long the command line takes to start
 	$(BIN)/python benchmarks/startup.py
 
-bench-safety: $(VENV)/.dev  ## mutated model and data files, kills, full disks, random projections: two hours; goes on where it was
+bench-safety: $(VENV)/.dev  ## mutated model and data files, kills, full disks, random projections: two hours; continues where it stopped
 	$(BIN)/python benchmarks/safety
 	$(BIN)/python benchmarks/fuzz_projection.py
 

@@ -813,16 +813,17 @@ def test_the_table_of_the_readme_is_that_of_the_kept_results():
     times = timing.read_timing(plan, kept / "full-time.jsonl")
     text = (HERE.parents[1] / "README.md").read_text("utf-8")
     shown = text.partition(readme.BEGIN)[2].partition(readme.END)[0]
-    assert shown.strip() == markdown(readme.peer_table(read, plan, times)).strip()
+    assert shown.strip() == readme.short_comparison(read, plan, times).strip()
 
 
 def test_a_file_without_marks_is_refused(tmp_path):
     path = tmp_path / "README.md"
     path.write_text(f"before\n{readme.BEGIN}\nold\n\n{readme.END}after\n")
-    readme.update(path, [["a", "b"], ["1", "2"]])
+    readme.update(path, "new\n")
     assert "old" not in path.read_text()
+    assert "\nnew\n" in path.read_text()
     assert path.read_text().startswith("before\n")
     assert path.read_text().endswith("after\n")
     path.write_text("nothing\n")
     with pytest.raises(ValueError, match="lacks the marks"):
-        readme.update(path, [["a"]])
+        readme.update(path, "new\n")

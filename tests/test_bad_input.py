@@ -422,7 +422,7 @@ TABLE = {
             fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=5),
             X=-X,
         ),
-        "warm_start goes on with the rows, weights and constraints of the first fit; the model's "
+        "warm_start continues with the rows, weights and constraints of the first fit; the model's "
         r"log loss was -0.\d+ there and is \d.\d+ here; fit from scratch",
     ),
     "another epsilon at a warm start": (
@@ -437,14 +437,14 @@ TABLE = {
         lambda: fit(
             fit(FairProjClassifier(n_estimators=500, warm_start=True, epsilon=0.01)), X=X[::-1]
         ),
-        "warm_start goes on with the rows",
+        "warm_start continues with the rows",
     ),
     "new groups at a warm start": (
         lambda: fit(
             fit(FairProjClassifier(n_estimators=3, warm_start=True)).set_params(n_estimators=5),
             groups=GROUPS + 5,
         ),
-        "sensitive_features has groups seen for the first time: '5', '6'; warm_start goes on",
+        "sensitive_features has groups seen for the first time: '5', '6'; warm_start continues",
     ),
     "negative gap": (
         lambda: fit(FairBoostClassifier(max_gap=-0.1)),

@@ -283,14 +283,14 @@ def test_a_gap_at_its_limit_is_within_it():
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ({}, "of rounds with a gap within the limit, the loss was least"),
-        ({"bias": 0.5}, "a bias brings the gap within the limit at the least loss"),
+        ({}, "the loss was smallest among the rounds with a gap within the limit"),
+        ({"bias": 0.5}, "a bias brings the gap within the limit at the smallest loss"),
         (
             {"met": False, "within": False, "gap": 0.2},
             "after which the gap came nearest to the limit",
         ),
-        ({"met": False, "useful": False}, "after which the loss on the training rows was least"),
-        ({"event": None}, "after which the loss on the training rows was least"),
+        ({"met": False, "useful": False}, "after which the loss on the training rows was smallest"),
+        ({"event": None}, "after which the loss on the training rows was smallest"),
     ],
 )
 def test_words_say_why_rounds_were_left_out(state, why):

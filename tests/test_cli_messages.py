@@ -134,12 +134,16 @@ def test_an_interrupted_run_on_a_cluster_names_the_option(monkeypatch):
     monkeypatch.setattr(_large, "_client", lambda scheduler: Client())
     kept = "the rounds up to 102 are in r 3.checkpoint: pass it as resume_from"
     with (
-        pytest.raises(KeyboardInterrupt, match=r"^after round 102; go on with --resume-from 'r 3"),
+        pytest.raises(
+            KeyboardInterrupt, match=r"^after round 102; continue with --resume-from 'r 3"
+        ),
         _large.connect("tcp://x", None, None),
     ):
         raise KeyboardInterrupt(f"training was interrupted; {kept}")
     with (
-        pytest.raises(ValueError, match=r"^lost; it ended after round 102; go on with --resume-fr"),
+        pytest.raises(
+            ValueError, match=r"^lost; it ended after round 102; continue with --resume-fr"
+        ),
         _large.connect("tcp://x", None, None),
     ):
         raise ClusterError(f"lost; {kept}")
@@ -152,11 +156,11 @@ def test_an_interrupt_is_one_sentence(capsys):
 
     @report_errors
     def command():
-        raise KeyboardInterrupt("after round 102; go on with --resume-from r3.checkpoint")
+        raise KeyboardInterrupt("after round 102; continue with --resume-from r3.checkpoint")
 
     with pytest.raises(typer.Exit):
         command()
-    said = "Interrupted after round 102; go on with --resume-from r3.checkpoint\n"
+    said = "Interrupted after round 102; continue with --resume-from r3.checkpoint\n"
     assert capsys.readouterr().err == said
 
 

@@ -25,6 +25,7 @@ from fairproj.selection import alternatives
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MIGRATING = ROOT / "examples" / "migrating"
+KEPT = json.loads((ROOT / "benchmarks" / "results" / "migrating.json").read_text("utf-8"))
 sys.path += [str(DOCS), str(MIGRATING)]
 
 import api_members  # noqa: E402
@@ -50,6 +51,13 @@ ELSEWHERE = {
     "own-loss.md": "test_guides.py",
     "scale.md": "test_guides.py",
     "scikit-learn.md": "test_ecosystem.py",
+}
+SIDES = ("before", "after")
+# What the scripts on migration print, which the pages show below them.
+SCRIPTS_PRINT = {
+    (peer, side): "accuracy {accuracy:.4f} gap {gap:.4f}\n".format(**found[side])
+    for peer, found in KEPT.items()
+    for side in SIDES
 }
 OUTCOMES = {0, 3, 4, 6}  # met, not met, too few rows to tell, not confirmed
 FEW = 6000  # rows of Adult that commands get here
@@ -91,7 +99,8 @@ def test_python_blocks_run_and_print_what_the_page_shows(path, tmp_path, monkeyp
     names, printed = {"__name__": "page"}, ""
     for kind, text in blocks(path, "python", "text"):
         if kind == "text":
-            assert_shown(text, printed)
+            if text not in SCRIPTS_PRINT.values():
+                assert_shown(text, printed)
         elif "import mlflow" in text:
             pytest.importorskip("mlflow")
         else:
@@ -181,7 +190,20 @@ def has_extras(arguments):
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
 
 
-RUN = {"fairproj": run_command, "python": run_python, "make": is_target, "pip": has_extras}
+def is_made_by_demo(arguments):
+    folder, page = Path(*arguments).parts
+    source = (ROOT / "src" / "fairproj" / "cli" / "_demo.py").read_text("utf-8")
+    assert f'"{folder}"' in source
+    assert f'"{page}"' in source
+
+
+RUN = {
+    "fairproj": run_command,
+    "python": run_python,
+    "make": is_target,
+    "pip": has_extras,
+    "open": is_made_by_demo,
+}
 
 # The gallery
 
@@ -200,8 +222,6 @@ def test_examples_are_many_and_short_and_end_in_a_picture():
 
 # Migrating
 
-KEPT = json.loads((ROOT / "benchmarks" / "results" / "migrating.json").read_text("utf-8"))
-
 
 @pytest.fixture(scope="module")
 def adult(tmp_path_factory):
@@ -216,6 +236,14 @@ def printed_by(script, folder, monkeypatch, capsys):
     runpy.run_path(str(MIGRATING / script))
     words = capsys.readouterr().out.split()
     return {words[0]: float(words[1]), words[2]: float(words[3])}
+
+
+@pytest.mark.parametrize("peer", migrating.PEERS)
+def test_pages_show_the_kept_numbers(peer):
+    page = (DOCS / "migrating" / f"{peer.replace('_', '-')}.md").read_text("utf-8")
+    assert f"With {migrating.PEERS[peer][0]} {KEPT[peer]['version']}, this prints" in page
+    shown = re.findall(r"migrating/(\w+)\.py\n.*?```text\n(.*?)```", page, re.DOTALL)
+    assert dict(shown) == {f"{peer}_{side}": SCRIPTS_PRINT[peer, side] for side in SIDES}
 
 
 @pytest.mark.slow

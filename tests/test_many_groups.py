@@ -261,7 +261,7 @@ def test_a_run_by_group_goes_on_and_is_saved(tmp_path):
     part.set_params(n_estimators=6).fit(X, y, sensitive_features=groups)
     np.testing.assert_allclose(part.decision_function(X), whole.decision_function(X), atol=1e-9)
     other = np.where(groups == "g0000", "g0001", np.where(groups == "g0001", "g0000", groups))
-    with pytest.raises(ValueError, match="warm_start goes on"):
+    with pytest.raises(ValueError, match="warm_start continues"):
         part.set_params(n_estimators=8).fit(X, y, sensitive_features=other)
     whole.save(tmp_path / "model.fairproj")
     kept = load(tmp_path / "model.fairproj")

@@ -430,7 +430,7 @@ def test_warm_start_goes_on_as_if_there_had_been_no_file(tmp_path):
     for one in (model, other):
         one.set_params(n_estimators=15).fit(X, y)
     assert_same(model, other, X)
-    with pytest.raises(ValueError, match="warm_start goes on with the rows"):
+    with pytest.raises(ValueError, match="warm_start continues with the rows"):
         other.set_params(n_estimators=20).fit(X, -y)
 
 

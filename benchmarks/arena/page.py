@@ -52,7 +52,7 @@ def write_pages(plan: Plan, results: Path, page: Path) -> None:
     write_text(page, content.page(images))
     write_text(page.with_name(f"{page.stem}-details.md"), content.details(page.stem))
     if page == README.parent / "docs" / "arena.md":
-        readme.update(README, readme.peer_table(content.summary, plan, times))
+        readme.update(README, readme.short_comparison(content.summary, plan, times))
 
 
 def _tuples(entry: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ How a gap closes, round by round
 
 `FairBoostClassifier` measures the true positive rates of the groups after every round and changes
 the costs of the rows until the rates differ by at most ``max_gap``. The same settings without a
-constraint keep a gap to the end.
+constraint keep a gap to the end. The positive label of COMPAS is a new charge within two years.
 """
 
 import matplotlib.pyplot as plt

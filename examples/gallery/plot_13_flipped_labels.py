@@ -18,8 +18,8 @@ race = np.asarray(data.sensitive_features)
 positive = np.asarray(data.target) == "yes"
 
 # %%
-# For equal opportunity the worth of the positives of a group is one less its multiplier divided by
-# the share of rows in that cell.
+# For equal opportunity, the worth of a group's positives is 1 minus the group's multiplier divided
+# by the share of rows in that cell.
 
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.8), sharey=True, layout="constrained")
 for panel, max_gap in zip(panels, [0.2, 0.1, 0.02], strict=True):

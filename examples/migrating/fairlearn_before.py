@@ -1,4 +1,7 @@
-from fairlearn.reductions import ExponentiatedGradient, TruePositiveRateParity
+from fairlearn.reductions import (
+    ExponentiatedGradient,
+    TruePositiveRateParity,
+)
 from lightgbm import LGBMClassifier
 from measure import read_adult, show
 

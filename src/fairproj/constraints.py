@@ -376,7 +376,7 @@ class Blocks:
 
 
 class Constraint(ABC):
-    """Base of all constraints; subclass it for an own one (see the guide "Add a constraint")."""
+    """Base of all constraints; subclass it to write your own (see "Add a constraint")."""
 
     @abstractmethod
     def features(self, cells: Cells) -> Array:
@@ -576,7 +576,7 @@ class AllOf(Constraint):
 
 @dataclass(frozen=True)
 class FunctionConstraint(Constraint):
-    """An own constraint: any bounded function of group and label.
+    """A constraint of your own: any bounded function of group and label.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class Observation:
     rates : tuple of float or None
         The rate of each group and event; None where no row is watched.
     gaps : tuple of float
-        For each event, the largest rate less the smallest, or 1 less their ratio.
+        For each event, the largest rate minus the smallest, or 1 minus their ratio.
     within, useful : bool
         Whether all gaps are within their limits, and whether errors cost less than those of both
         constant predictions, by a standard error.

@@ -44,7 +44,7 @@ class RunControl:
     Attributes
     ----------
     done : Progress, optional
-        The rounds to repeat before the run goes on.
+        The rounds to repeat before the run continues.
     after_round : callable, optional
         Called as ``after_round(learner, round)`` after each round, repeated ones too.
     """

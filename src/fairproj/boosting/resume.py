@@ -1,7 +1,7 @@
-"""When a run may go on from an earlier one (``warm_start``).
+"""When a run may continue an earlier one (``warm_start``).
 
 A history makes statements about certain rows, labels, weights and constraints. A certificate over a
-mixture of runs would be false, so a run goes on only where all of these are the same.
+mixture of runs would be false, so a run continues only where all of these are the same.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def check_same_learner(facts: RunFacts, learner: str) -> None:
     """Check this first: one engine cannot compute the margin of another engine's model."""
     if facts.learner != learner:
         raise ValueError(
-            f"warm_start cannot go on from {facts.learner} to {learner} as learner; "
+            f"warm_start cannot continue from {facts.learner} to {learner} as learner; "
             "fit from scratch with warm_start=False"
         )
 
@@ -78,9 +78,9 @@ def check_same_run(then: RunFacts, now: RunFacts, recorded: float, log_loss: flo
     if new:
         raise ValueError(
             f"sensitive_features has groups seen for the first time: {listing(new)}; "
-            "warm_start goes on with the rows of the first fit"
+            "warm_start continues with the rows of the first fit"
         )
-    refusal = "warm_start goes on with the rows, weights and constraints of the first fit; "
+    refusal = "warm_start continues with the rows, weights and constraints of the first fit; "
     advice = "; fit from scratch with warm_start=False"
     for what, value in vars(now).items():
         before: Any = vars(then)[what]

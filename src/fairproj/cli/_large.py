@@ -264,8 +264,8 @@ def connect(scheduler: str, checkpoint: str | None, resume_from: str | None) -> 
 
 
 def _go_on(kept: re.Match[str]) -> str:
-    """The last round of a checkpoint, and the option to go on with it."""
-    return f"{kept[1]}; go on with --resume-from {shlex.quote(kept[2])}"
+    """The last round of a checkpoint, and the option to continue from it."""
+    return f"{kept[1]}; continue with --resume-from {shlex.quote(kept[2])}"
 
 
 def _client(scheduler: str) -> Any:

@@ -275,7 +275,7 @@ def train(
     resume_from: Annotated[
         str | None,
         typer.Option(
-            help="With --scheduler: a checkpoint of the same command to go on from.",
+            help="With --scheduler: a checkpoint of the same command to continue from.",
             metavar="FILE",
             rich_help_panel=_LARGE,
         ),

@@ -222,7 +222,7 @@ def check_large(
 
 
 def new_file(checkpoint: str | None, resume_from: str | None) -> Path | None:
-    """The file of a checkpoint, unless training goes on with it; a URL is written elsewhere."""
+    """The file of a checkpoint, unless training continues from it; a URL is written elsewhere."""
     if checkpoint is None or checkpoint == resume_from or "://" in checkpoint:
         return None
     return Path(checkpoint)

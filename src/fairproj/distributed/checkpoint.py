@@ -124,7 +124,7 @@ class CheckpointFile:
             ) from error
 
     def resume(self, path: Any, n_rounds: int) -> None:
-        """Count from the checkpoint that the run goes on from, if it is in the same file."""
+        """Count from the checkpoint that the run continues, if it is in the same file."""
         if path is not None and os.fspath(path) == self.path:
             self._n_rounds = n_rounds
 
@@ -161,7 +161,7 @@ class CheckpointFile:
         )
 
     def advice(self) -> str:
-        """How to go on after the run has ended early."""
+        """How to continue after the run has ended early."""
         if not self._n_rounds:
             return "no checkpoint was written"
         return f"the rounds up to {self._n_rounds} are in {self.path}: pass it as resume_from"

@@ -64,7 +64,7 @@ _PARAMETERS = """
         Seconds after which a worker that does not answer counts as lost. It must be longer than
         a round takes on the slowest worker.
     retries : int, default=3
-        How often training goes on after workers were lost.
+        How often training continues after workers were lost.
 """
 Class = TypeVar("Class", bound="type[DaskClassifier]")
 
@@ -159,7 +159,7 @@ class DaskClassifier(BoostedClassifier):
             warn_user(
                 f"{file.path} holds {counted(lost, 'round')} of an earlier run, which this run "
                 "replaces; to "
-                "go on with them, interrupt it and pass resume_from"
+                "continue from them, interrupt it and pass resume_from"
             )
         return file
 
@@ -170,7 +170,7 @@ class DaskClassifier(BoostedClassifier):
             warn_user(message)
 
     def _first_checkpoint(self, resume_from: Any) -> Checkpoint:
-        """The checkpoint to go on from, or one without rounds."""
+        """The checkpoint to continue from, or one without rounds."""
         facts = self._parameter_facts()
         if resume_from is None:
             seed = self.random_state
@@ -336,7 +336,7 @@ class DaskFairProjClassifier(DaskClassifier, FairProjClassifier):
     Parameters
     ----------
     constraints, epsilon, ... :
-        As of `FairProjClassifier`, except for ``estimator`` and ``warm_start``, which are refused.
+        The same as in `FairProjClassifier`, but ``estimator`` and ``warm_start`` are refused.
         ``n_jobs=None`` means as many threads as each worker has.
     {parameters}
 
@@ -373,7 +373,7 @@ class DaskFairProjClassifier(DaskClassifier, FairProjClassifier):
             The groups, in the same way; several columns are crossed.
         sample_weight : Dask series or array, or str, optional
         resume_from : str or path, optional
-            A checkpoint of a run with the same parameters and rows to go on from.
+            A checkpoint of a run with the same parameters and rows, to continue from.
 
         Returns
         -------
@@ -393,7 +393,7 @@ class DaskFairBoostClassifier(DaskClassifier, FairBoostClassifier):
     Parameters
     ----------
     constraints, max_gap, ... :
-        As of `FairBoostClassifier`, except for ``estimator`` and ``baseline``, which are refused.
+        The same as in `FairBoostClassifier`, but ``estimator`` and ``baseline`` are refused.
         ``n_jobs=None`` means as many threads as each worker has.
     {parameters}
 
@@ -436,7 +436,7 @@ class DaskFairBoostClassifier(DaskClassifier, FairBoostClassifier):
         X_val, y_val, sensitive_features_val, sample_weight_val : optional
             Rows on which the gap is watched instead of the training rows, given in the same ways.
         resume_from : str or path, optional
-            A checkpoint of a run with the same parameters and rows to go on from.
+            A checkpoint of a run with the same parameters and rows, to continue from.
 
         Returns
         -------

@@ -233,7 +233,7 @@ class LearnerKind(Protocol):
         held_out: Sample | None = None,
         before: Any = None,
     ) -> Engine:
-        """An engine for these rows; ``before`` is an ensemble of the same kind to go on from."""
+        """An engine for these rows; ``before`` is an ensemble of the same kind to continue from."""
 
     def from_payload(self, payload: dict[str, Any], saved: Saved) -> Ensemble:
         """Rebuild a saved ensemble; raise ValueError for what is not one."""

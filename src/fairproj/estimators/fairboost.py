@@ -73,7 +73,7 @@ class FairBoostClassifier(BoostedClassifier):
         ``"accuracy_parity"``, ``"selection_ratio"`` (the four-fifths rule is ``max_gap=0.2``); an
         object of `fairproj.constraints`; several of these; or None for plain boosting.
     max_gap : float or sequence of float, default=0.05
-        The largest difference between two groups' rates of predictions, or 1 less their least
+        The largest difference between two groups' rates of predictions, or 1 minus their smallest
         ratio. One number; or one for each constraint of a list; or one for each rate of a
         constraint (equalized odds has two).
     loss : str, default="logistic"
@@ -122,9 +122,9 @@ class FairBoostClassifier(BoostedClassifier):
         The probability of the positive label above which it is predicted, and at which gaps are
         watched; 0.5 by default. A bias, where one is needed, moves the probabilities.
     selection_rate : float, optional
-        The share of the rows to predict positive, in place of a threshold.
+        The share of the rows to predict positive, instead of a threshold.
     max_false_positive_rate, max_false_negative_rate : float, optional
-        A limit on the error rate over all groups, in place of a threshold: as many positive (or
+        A limit on the error rate over all groups, instead of a threshold: as many positive (or
         negative) predictions are made as it allows.
     validation_fraction : "auto", float or None, default="auto"
         Share of each group and label that is held out from training, and on which gaps are watched.

@@ -75,7 +75,7 @@ class FairProjClassifier(BoostedClassifier):
     pos_label : label, optional
         Which label the constraints call positive; by default the larger in sort order.
     warm_start : bool, default=False
-        Go on from the last fit, on the same rows, up to ``n_estimators`` rounds in all.
+        Continue from the last fit, on the same rows, up to ``n_estimators`` rounds in all.
     n_jobs : int, optional
         Threads of the built-in trees; None means 1, -1 all cores.
     random_state : int, RandomState or None

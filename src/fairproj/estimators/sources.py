@@ -43,8 +43,8 @@ def prepare_source(
     table = merge(summaries, reader)
     if encoder is not None and encoder.categories != table.encoder.categories:
         raise ValueError(
-            "the columns have other categories than in the first fit; warm_start goes on with the "
-            "rows of the first fit"
+            "the columns have other categories than in the first fit; warm_start continues with "
+            "the rows of the first fit"
         )
     chosen = [_with_weight(each) for each in rows]
     encoded = [table.recode(each) for each in rows]

@@ -1,8 +1,8 @@
 """How much smaller the gap of one model is than that of another on the same rows.
 
 A gap is the largest of the differences D(a, b) over ordered pairs of groups: the rate of a less
-that of b, or 1 less the rate of b divided by that of a. In a sample, the largest of many noisy
-differences is larger than the true gap, and the more so the noisier the rates are. Of two models
+that of b, or 1 minus the rate of b divided by that of a. In a sample, the largest of many noisy
+differences is larger than the true gap, especially if the rates are noisy. Of two models
 without any gap, the one whose rates are noisier would seem to have the larger one, and resampling
 repeats that. So what is compared here are single pairs, whose differences have no such bias.
 """

@@ -79,7 +79,7 @@ class Errors:
 
 
 def sidak(error: float, n: int) -> float:
-    """The error of each of n independent statements of which any fails with at most ``error``.
+    """The error of each of n independent statements that all hold with 1 - ``error``.
 
     1 - (1 - error)^(1 / n), without loss of digits where that is small.
     """

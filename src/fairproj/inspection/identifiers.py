@@ -24,8 +24,8 @@ def find_identifiers(X: Any, *, max_rows: int = MAX_ROWS, random_state: int = 0)
     At least 95 % of the rows have a value of their own, and the values are text or whole numbers
     but not measurements. Whole numbers are not measurements if they repeat more rarely than n
     random numbers between the smallest and the largest would: r + 3 sqrt(e) < e for r repeats,
-    where e = n - R (1 - (1 - 1/R)^n) is expected with R possible values. They are none either if
-    all have the same number of digits, six or more.
+    where e = n - R (1 - (1 - 1/R)^n) is expected with R possible values. Nor are
+    they if all have the same number of digits, six or more.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class NearlyNumbers:
         """Why the column cannot be used, where its values are too many to be categories."""
         value, row = self.others[0]
         holds = (
-            f"numbers, but for {counted(self.n_others, 'value')}, such as {value!r} (row {row:,})"
+            f"numbers, except {counted(self.n_others, 'value')}, such as {value!r} (row {row:,})"
         )
         return Problem(holds, self.sentence())
 

@@ -174,7 +174,7 @@ class NumberTexts:
     ) -> NumberTexts:
         """Where a column of a file has decimal commas, those of others are read as such too.
 
-        Where none has, points separate decimals, but for columns that had decimal commas in
+        Where none has, points separate decimals, except in columns that had decimal commas in
         training. ``decimals`` are the signs before decimals in training, for columns that are
         ambiguous; ``has_commas`` says that a column that is not among these has decimal commas.
         """

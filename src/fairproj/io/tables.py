@@ -227,7 +227,7 @@ class DataFile:
     ) -> tuple[pd.DataFrame, dict[str, str]]:
         """Read all rows as a data frame, with the kind of each column.
 
-        Numbers with separators of thousands are refused, but for ``unused`` columns.
+        Numbers with separators of thousands are refused, except for ``unused`` columns.
         """
         frame, kinds, problems, _ = self.read_any_frame(types, unused)
         for problem in problems.values():

@@ -32,7 +32,7 @@ def calibration_error(
 
     Rows are sorted by probability into bins of equal weight. The error is the mean over the bins,
     by weight, of the distance between the mean probability and the share of positive labels. Even
-    for calibrated probabilities it is above zero, the more so the fewer rows a bin has.
+    for calibrated probabilities it is above zero, especially if bins have few rows.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ def constraint(constraints: Any) -> str:
     if constraints is None:
         return "none"
     if isinstance(constraints, str):
-        # The model may come from a session in which an own statistic was registered.
+        # The model may come from a session in which a statistic was registered.
         known = constraints in statistic_names()
         return find_statistic(constraints).title if known else constraints.replace("_", " ")
     if isinstance(constraints, list | tuple):
@@ -451,11 +451,12 @@ def _rounds_kept(certificate: GapCertificate) -> str:
         return f"Training kept {kept} of {run}"
     text = f"Training kept the first {kept} of {run}"
     if not (certificate.event and certificate.useful):
-        return f"{text}, after which the loss on the {watched(certificate)} was least"
+        return f"{text}, after which the loss on the {watched(certificate)} was smallest"
     if certificate.bias:
-        return f"{text}, after which a bias brings the gap within the limit at the least loss"
+        return f"{text}, after which a bias brings the gap within the limit at the smallest loss"
     if certificate.within:
-        return f"{text}, after which, of rounds with a gap within the limit, the loss was least"
+        reason = "the loss was smallest among the rounds with a gap within the limit"
+        return f"{text}, after which {reason}"
     return f"{text}, after which the gap came nearest to the limit"
 
 

@@ -51,14 +51,14 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
     and then the finished model is tested once on the safety part: an exact upper bound of each gap
     must be at most ``max_gap``. If it is not, there is no solution.
 
-    The chance that a model is confirmed although a gap of it is above ``max_gap`` is at most
-    ``1 - confidence``, whatever the data, the estimator and the number of rows, if rows are
-    independent and drawn alike. With several gaps this needs no correction. All of them must pass
+    The chance that a model is confirmed although a gap of it is above ``max_gap`` is at most ``1 -
+    confidence``, whatever the data, the estimator and the number of rows, if rows are independent
+    and identically distributed. With several gaps this needs no correction. All of them must pass
     (an intersection-union test), so that a model with a gap above its limit is confirmed only if
     the test of that gap is wrong, whatever the others say; and that has at most this chance.
 
-    It holds for one fit. Who fits again with other parameters until a model is confirmed tests more
-    than once, and the chance rises with each.
+    It holds for one fit. If you fit again with other parameters until a model is confirmed, you
+    test several times, and the chance rises with each test.
 
     A gap of exactly ``max_gap`` is hardly ever confirmed. So the estimator is trained for less,
     where it has a parameter for it: the largest gap that the safety part confirms with a chance of

@@ -133,7 +133,7 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         with a warning.
     memory : str or joblib.Memory, optional
         A folder that keeps what is measured in each fold, so that a search that was interrupted can
-        go on from there; for a ``scoring`` by name. With ``selection_rule="upper"`` it keeps the
+        continue from there; for a ``scoring`` by name. With ``selection_rule="upper"`` it keeps the
         models as well. joblib writes them as pickles, so trust the folder as you trust your code.
     n_jobs : int, optional
         Fits at a time. Results do not depend on it.

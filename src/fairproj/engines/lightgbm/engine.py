@@ -121,7 +121,7 @@ class TreeEngine:
     categories : mapping of int to list
         Columns that hold category codes, and the categories these stand for.
     before : TreeEnsemble, optional
-        A model to go on from.
+        A model to continue from.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class XGBoostEngine:
     seed : int
         Of the rows and columns that each tree is grown on.
     before : XGBoostEnsemble, optional
-        A model to go on from.
+        A model to continue from.
     """
 
     def __init__(
