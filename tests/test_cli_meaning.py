@@ -215,7 +215,7 @@ def test_predictions_are_read_as_the_labels(folder, data):
     for column, start in (("said", "'no', 'yes'"), ("score", "")):
         printed = run("audit", folder / "said.csv", *asked, "--predictions", column, code=1).stderr
         assert f"the predictions '{column}'" in printed
-        assert "turn scores into labels" in printed
+        assert "for scores add --threshold" in printed
         assert start in printed or "'yes', 'no'" in printed
     audited = run_json("audit", folder / "said.parquet", *asked, "--predictions", "said")
     assert audited["scores"][0]["value"] == np.mean((data["x"] > 0) == (data["y"] == "yes"))
@@ -228,3 +228,31 @@ def test_a_link_to_itself_is_no_place_for_a_file(folder, tmp_path):
     assert "cannot be written" in printed
     with pytest.raises(ValueError, match="is not the name of a file"):
         load(folder / "m.fairproj").save("/")
+
+
+def test_scores_are_audited_at_a_threshold(tmp_path):
+    """As the same scores turned into labels by pandas; a score at the threshold is negative."""
+    rng = np.random.default_rng(0)
+    n_rows = 30_000
+    frame = pd.DataFrame(
+        {
+            "paid": rng.choice(["no", "yes"], n_rows),
+            "sex": rng.choice(["f", "m"], n_rows),
+            "score": np.append(rng.random(n_rows - 2), [0.3, 0.3]),
+        }
+    )
+    frame["said"] = np.where(frame["score"] > 0.3, "yes", "no")
+    asked = ("--label", "paid", "--sensitive", "sex", "--predictions")
+    keys = ("rates", "gaps", "scores", "groups")
+    for suffix in ("csv", "parquet"):
+        path = tmp_path / f"scored.{suffix}"
+        frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+        expected = run_json("audit", path, *asked, "said")
+        found = run_json("audit", path, *asked, "score", "--threshold", 0.3)
+        assert {key: found.get(key) for key in keys} == {key: expected.get(key) for key in keys}
+        assert "above 0.3" in found["title"]
+    refused = run("audit", path, *asked, "said", "--threshold", 0.3, code=1).stderr
+    assert refused.count("\n") == 1
+    page = tmp_path / "r.md"
+    run("report", path, *asked, "score", "--threshold", 0.3, "-o", page)
+    assert "above 0.3" in page.read_text()

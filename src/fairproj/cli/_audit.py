@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -34,10 +34,12 @@ from fairproj.cli._show import exit_code, show_audit
 from fairproj.cli._streams import check_names, checksum, find_keys
 from fairproj.cli._tally import Tally
 from fairproj.cli._task import DATA_GROUP, Positive, Task, parse_sensitive
+from fairproj.data.ranges import range_names
 from fairproj.inference import GapsBy
 from fairproj.io.atomic import atomic_path
 from fairproj.io.figures import matplotlib
 from fairproj.io.records import to_dict
+from fairproj.io.table_types import NUMBERS
 from fairproj.io.tables import DataFiles
 from fairproj.report import Source, how_intervals_hold, not_shown
 from fairproj.report.plots import gaps_by_size, plot_gaps_by
@@ -71,7 +73,19 @@ OptionalSensitive = Annotated[
 ]
 Predictions = Annotated[
     str | None,
-    typer.Option(help="The column with the predictions of any model.", rich_help_panel=DATA_GROUP),
+    typer.Option(
+        help="The column with the predictions of any model, or with its scores and --threshold.",
+        rich_help_panel=DATA_GROUP,
+    ),
+]
+ScoreThreshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        help="With --predictions: the column holds scores, and one above this number predicts the "
+        "positive label.",
+        rich_help_panel=DATA_GROUP,
+    ),
 ]
 MaxGap = Annotated[
     float | None,
@@ -115,6 +129,7 @@ Metric = Annotated[
 def audit(
     files: Files,
     predictions: Predictions = None,
+    threshold: ScoreThreshold = None,
     label: OptionalLabel = None,
     sensitive: OptionalSensitive = None,
     positive: Positive = None,
@@ -135,7 +150,7 @@ def audit(
     A model of fairproj train: fairproj audit model.fairproj adult.csv
 
     The predictions of any other model: fairproj audit scored.csv --predictions predicted --label
-    income --sensitive sex
+    income --sensitive sex; its scores: add --threshold 0.5
 
     With --max-gap, the exit code is 0 if the gap is within it, 3 if it is above, 4 if there are too
     few rows to tell, and 5 if the model is not useful; without it, always 0. A model that was
@@ -150,7 +165,8 @@ def audit(
     that takes into account how many months there are.
     """
     _check_plot(plot, by, files, force=force)
-    audited = read_audited(files, predictions, label, sensitive, positive, metric, trust, by)
+    said = Said(predictions, threshold)
+    audited = read_audited(files, said, label, sensitive, positive, metric, trust, by)
     source = audited.source(command_line())
     content = audited.summarize(
         max_gap,
@@ -334,9 +350,16 @@ class Audited:
         return None if self.counted_by is None else self.counted_by.gaps(content)
 
 
+class Said(NamedTuple):
+    """The column with the predictions of another model; with a threshold, with its scores."""
+
+    column: str | None
+    threshold: float | None
+
+
 def read_audited(
     files: list[Path],
-    predictions: str | None,
+    said: Said,
     label: str | None,
     sensitive: list[str] | None,
     positive: str | None,
@@ -345,7 +368,11 @@ def read_audited(
     by: str | None = None,
 ) -> Audited:
     """Read what the options of audit and report name."""
-    if predictions is None:
+    if said.column is None:
+        if said.threshold is not None:
+            raise ValueError(
+                "--threshold belongs to --predictions; a model is audited where it decides"
+            )
         return _read_model(files, label, sensitive, positive, metric, trust, by)
     if not files or not all(map(names_data, files)) or label is None or not sensitive:
         raise ValueError(
@@ -354,28 +381,45 @@ def read_audited(
     data = DataFiles.from_paths(files)
     names, ranges = parse_sensitive(sensitive, data.column_names())
     task = Task(label, names, positive, ranges=ranges)
-    return _read_predictions(data, predictions, task, metric, by)
+    return _read_predictions(data, said.column, said.threshold, task, metric, by)
 
 
 def _read_predictions(
-    data: DataFiles, column: str, task: Task, metric: str | None, by: str | None
+    data: DataFiles,
+    column: str,
+    threshold: float | None,
+    task: Task,
+    metric: str | None,
+    by: str | None,
 ) -> Audited:
     if column in (task.label, *task.sensitive):
         raise ValueError(f"{column!r} cannot be both the predictions and something else")
     check_names(data, task, [column])
     by_column = None if by is None else ByColumn.parse(by, data, task, [column])
-    keys = find_keys(data, task, more=[column], by=by_column)
+    cut = [] if threshold is None else [float(np.nextafter(threshold, np.inf))]
+    counted = replace(task, ranges=task.ranges | {column: cut}) if cut else task
+    keys = find_keys(data, counted, more=[column], by=by_column)
     positive = keys.check(task)
     keys.check_ranges_named(task, positive)
     check_no_missing(data.name, {column: keys.missing(column)}, keys.n_rows)
     check_kinds(data.name, keys.kinds, [column], "or give another column")
-    meaning = translate_labels(
-        keys.values(column),
-        keys.values(task.label),
-        f"the predictions {column!r} of {data.name} have",
-        f"the label {task.label!r} has",
-        "give both the same values, and turn scores into labels first",
-    )
+    labels = keys.values(task.label)
+    if cut and keys.kinds[column] not in NUMBERS:
+        raise ValueError(
+            f"column {column!r} of {data.name} holds {keys.kinds[column]}; --threshold needs "
+            "scores, which are numbers: name another column, or leave --threshold out"
+        )
+    if cut:
+        below, above = range_names(cut)
+        meaning = {above: positive, below: next(one for one in labels if one != positive)}
+    else:
+        meaning = translate_labels(
+            keys.values(column),
+            labels,
+            f"the predictions {column!r} of {data.name} have",
+            f"the label {task.label!r} has",
+            "give both the same values, or for scores add --threshold",
+        )
     table = keys.table([task.label, column])
     groups = keys.coder(task).groups
     tally = Tally(groups)
@@ -394,7 +438,7 @@ def _read_predictions(
         checksum(data),
         positive,
         metric or _DEFAULT_METRIC,
-        f"column {column} of {data.short_name}",
+        f"column {column} of {data.short_name}" + (f", above {threshold:g}" if cut else ""),
         task,
         counted=tally,
         counted_by=counted_by,

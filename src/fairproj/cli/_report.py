@@ -19,6 +19,8 @@ from fairproj.cli._audit import (
     OptionalLabel,
     OptionalSensitive,
     Predictions,
+    Said,
+    ScoreThreshold,
     Simultaneous,
     read_all_rows,
     read_audited,
@@ -60,6 +62,7 @@ def report(
         Path | None, typer.Option(help="A Markdown file to write a model card to.")
     ] = None,
     predictions: Predictions = None,
+    threshold: ScoreThreshold = None,
     label: OptionalLabel = None,
     sensitive: OptionalSensitive = None,
     positive: Positive = None,
@@ -92,7 +95,8 @@ def report(
     for path in output:
         if path.suffix.lower() not in (".html", ".htm", ".md", ".json"):
             raise ValueError(f"{path} has an unknown suffix; name a .html, .md or .json file")
-    audited = read_audited(files, predictions, label, sensitive, positive, metric, trust)
+    said = Said(predictions, threshold)
+    audited = read_audited(files, said, label, sensitive, positive, metric, trust)
     points = _search_points(audited)
     if frontier:
         points = _fit_frontier(audited, jobs, verbose=not as_json) or points
