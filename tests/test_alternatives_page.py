@@ -9,7 +9,8 @@ import pytest
 
 from commands import with_fixed_spaces
 from fairproj import FairBoostClassifier
-from fairproj.report import Source, alternatives_content, html
+from fairproj.report import Source, alternatives_content
+from fairproj.report._page import html
 from fairproj.selection import find_alternatives
 from simulated import unfair
 

@@ -27,7 +27,8 @@ from fairproj.constraints import STATISTICS, find_statistic
 from fairproj.datasets import load_adult, load_german
 from fairproj.io import tables
 from fairproj.metrics import equal_opportunity_difference
-from fairproj.report import certificate_words, summarize_predictions
+from fairproj.report import summarize_predictions
+from fairproj.report._words import certificate_words
 from fairproj.selection import fair_train_test_split
 
 TRAIN = ["--label", "credit", "--sensitive", "sex", "--rounds", "8"]

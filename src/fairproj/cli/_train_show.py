@@ -13,7 +13,7 @@ from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
 from fairproj.cli._task import Task
 from fairproj.data.checks import counted
 from fairproj.io.records import to_dict
-from fairproj.report import price_content
+from fairproj.report._price import price_content
 from fairproj.report._words import percent, points, side, training_words, watched
 
 _MOST_GROUPS = 20  # in the table of groups

@@ -34,6 +34,11 @@ def frontier_content(
         The name of the frontier and the value of the parameter that are in use.
     note : str
         How the points were measured.
+
+    Returns
+    -------
+    dict
+        What `summarize_estimator` and `summarize_predictions` take as ``frontier``.
     """
     statistic = find_statistic(gap, "gap")
     points = [
@@ -82,6 +87,11 @@ def search_content(search: Content) -> Content:
         As ``fairproj train --search`` records it: ``method`` (the name of the estimator's class),
         ``param_name``, ``value`` (the one that was kept), ``metric``, ``scoring``, ``reason``, and
         ``candidates``, each with ``value``, ``score``, ``score_se``, ``gap`` and ``gap_se``.
+
+    Returns
+    -------
+    dict
+        What `summarize_estimator` and `summarize_predictions` take as ``frontier``.
     """
     statistic = find_statistic(search["metric"], "metric")
     candidates = search["candidates"]

@@ -1,6 +1,6 @@
 """Splits by group and label, the frontier of score and gap, and searches for models."""
 
-from fairproj.selection.alternatives import find_alternatives
+from fairproj.selection.alternatives import default_grid, find_alternatives
 from fairproj.selection.comparison import Alternatives, SearchOutcome
 from fairproj.selection.confirm import ConfirmedClassifier, NoSolutionFoundError
 from fairproj.selection.frontier import Frontier, fairness_frontier
@@ -15,6 +15,7 @@ __all__ = [
     "GapSearchCV",
     "NoSolutionFoundError",
     "SearchOutcome",
+    "default_grid",
     "fair_train_test_split",
     "fairness_frontier",
     "find_alternatives",
