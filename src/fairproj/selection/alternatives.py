@@ -336,6 +336,11 @@ def default_grid(
     gaps : mapping of str to float
         The plain model's gaps on the training rows, by name.
     estimator : FairBoostClassifier
+        The plain model, whose trees and seed the candidates start from.
+
+    Returns
+    -------
+    list of dict
     """
     trees: list[dict[str, Any]] = [{}]
     if estimator.max_leaf_nodes is not None and estimator.max_leaf_nodes > 3:
