@@ -71,7 +71,7 @@ def test_train_prints_what_it_read_and_what_came_out(folder):
     path = folder / "printed.fairproj"
     result = run("train", folder / "german.csv", *TRAIN, "-o", path, "--use-sensitive")
     printed = " ".join(result.stdout.split())
-    for words in ("1,000 rows", "good is positive (70.0%)", "whole number", "Rates by group"):
+    for words in ("1,000 rows", "good is positive (70.0 %)", "whole number", "Rates by group"):
         assert words in printed
     assert "sex" in list(load(path).feature_names_in_)
 

@@ -18,7 +18,7 @@ from fairproj.boosting.monitor import says_both
 from fairproj.boosting.record import History
 from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import check_aligned, plain_labels
+from fairproj.data.checks import check_aligned, percent, plain_labels
 from fairproj.data.types import Codes
 from fairproj.estimators.price import measure_on_rows
 from fairproj.inference import FairnessReport
@@ -308,7 +308,7 @@ def _add_weights(content: Content, model: Any) -> None:
         1,
         f"Training weighted errors by label ({weighted}). The balanced accuracy, the mean of the "
         "shares of both labels that are predicted correctly, is "
-        f"{_words.percent(scores['balanced accuracy'])}.",
+        f"{percent(scores['balanced accuracy'])}.",
     )
 
 
