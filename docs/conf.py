@@ -2,6 +2,7 @@
 
 import os
 import sys
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 
@@ -9,12 +10,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # examples give the same figures 
 
 import latex2mathml.converter
 from docutils.nodes import SkipNode
+from sphinx.util.nodes import make_refnode
 
 import fairproj
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
+api_members = import_module("api_members")
 
 project = "fairproj"
 author = "The fairproj developers"
@@ -38,7 +41,11 @@ myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"
 
 autosummary_generate = True
-autosummary_context = {"own_members": import_module("api_members").members_by_class()}
+autosummary_context = {
+    "own_members": api_members.members_by_class(),
+    "outcomes": api_members.outcomes_by_class(),
+}
+default_role = "py:obj"  # `name` in a docstring is a link to the page of that name
 autodoc_typehints = "none"
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
@@ -108,7 +115,33 @@ def _list_written_pages(app, docname, source):
             source[0] = source[0].replace(line, "\n".join(found))
 
 
+def _hide_signature(app, what, name, value, options, signature, returns):
+    """Protocols and enums are not called."""
+    if what == "class" and (getattr(value, "_is_protocol", False) or issubclass(value, Enum)):
+        return "", returns
+    return None
+
+
+def _link_by_last_name(app, env, node, contnode):
+    """A docstring names `FairBoostClassifier` or `gap_curve` without the module it is in."""
+    if node.get("refdomain") != "py" or node.get("reftype") != "obj":
+        return None
+    domain = env.domains["py"]
+    ends = "." + node["reftarget"]
+    found = [
+        (name, entry)
+        for name, entry in domain.objects.items()
+        if name.endswith(ends) and entry.objtype != "module" and not entry.aliased
+    ]
+    if len(found) != 1:
+        return None
+    ((name, entry),) = found
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, name)
+
+
 def setup(app):
-    """Register the renderer of formulas and the list of written pages."""
+    """Register the renderer of formulas, the list of written pages, and how names are linked."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     app.connect("source-read", _list_written_pages)
+    app.connect("autodoc-process-signature", _hide_signature)
+    app.connect("missing-reference", _link_by_last_name)

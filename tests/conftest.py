@@ -83,7 +83,7 @@ def browser():
 @pytest.fixture
 def visit(browser, tmp_path):
     """Open a page; at the end, nothing may have been complained about or asked for."""
-    from fairproj.report import html
+    from fairproj.report._page import html
 
     opened, complaints, requests = [], [], []
 

@@ -19,7 +19,7 @@ from fairproj.boosting.record import Bias, Observation, Round, StopReason
 from fairproj.constraints import find_statistic, statistic_names
 from fairproj.engines.base import TIE
 from fairproj.io.records import from_json, to_json
-from fairproj.report import certificate_words
+from fairproj.report._words import certificate_words
 
 CONSTRAINED = statistic_names(constraints=True)
 DIFFERENCES = [name for name in CONSTRAINED if find_statistic(name).kind == "difference"]

@@ -54,11 +54,12 @@ def test_every_finding_is_shown(folder):
         "--time opened to hold out the last rows by time",
         "warning: column 'closed' alone nearly determines the label (AUC 1.000)",
         "leave it out with --drop closed",
-        "column 'customer_id' has a different value in 100% of its rows, as identifiers do; leave "
+        "column 'customer_id' has a different value in 100 % of its rows, as identifiers do; leave "
         "it out with --drop customer_id",
         "column 'title' alone nearly determines sex (AUC 0.9",
         "warning: group 'female' has",
-        "note: column 'income' is missing in 46% of the rows of group 'male' and in 0% of 'female'",
+        "note: column 'income' is missing in 46 % of the rows of group 'male' and in 0 % of "
+        "'female'",
     ):
         assert words in printed, words
     assert checked.stderr == ""
@@ -107,7 +108,10 @@ def test_a_rare_label_is_said_before_training(tmp_path, rare):
     frame.to_csv(tmp_path / "rows.csv", index=False)
     share = (frame["repaid"] == other).mean()
     printed = " ".join(run("check", tmp_path / "rows.csv", *TASK).stdout.split())
-    assert f"note: {share:.1%} of the rows have the label '{other}', so that at a thresh" in printed
+    assert (
+        f"note: {100 * share:.1f} % of the rows have the label '{other}', so that at a thresh"
+        in printed
+    )
     assert (
         "train with --selection-rate, the share of rows to predict positive, or --class" in printed
     )
@@ -171,7 +175,7 @@ def test_strict_exits_with_1_if_there_is_a_warning(folder):
     quiet = ("--constraint", "demographic_parity", "--max-gap", "0.3", "--strict")
     found = run("check", folder / "good.csv", *TASK, *quiet)
     assert "warning" not in found.stdout
-    assert "The held-out rows confirm it with a chance of 80% or more if" in " ".join(
+    assert "The held-out rows confirm it with a chance of 80 % or more if" in " ".join(
         found.stdout.split()
     )
 
@@ -253,8 +257,8 @@ def test_training_warns_of_a_target_that_the_held_out_rows_cannot_confirm(folder
     trained = run("train", folder / "good.csv", *options, code=3)
     expected = (
         r"group 'female' has \d+ held-out rows; if there were no gap and the selection rate were "
-        r"near 0\.\d+, the held-out rows would confirm a limit of 0\.\d+ with a chance of 80%, and "
-        r"a limit of 0\.05 with about [\d,]+ in each group; give more rows"
+        r"near 0\.\d+, the held-out rows would confirm a limit of 0\.\d+ with a chance of 80 %, "
+        r"and a limit of 0\.05 with about [\d,]+ in each group; give more rows"
     )
     assert re.search(expected, trained.stderr)
     (small,) = [one for one in read_record(load(model)).findings if one.kind == "small_group"]

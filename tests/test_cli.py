@@ -27,7 +27,8 @@ from fairproj.constraints import STATISTICS, find_statistic
 from fairproj.datasets import load_adult, load_german
 from fairproj.io import tables
 from fairproj.metrics import equal_opportunity_difference
-from fairproj.report import certificate_words, summarize_predictions
+from fairproj.report import summarize_predictions
+from fairproj.report._words import certificate_words
 from fairproj.selection import fair_train_test_split
 
 TRAIN = ["--label", "credit", "--sensitive", "sex", "--rounds", "8"]
@@ -70,7 +71,7 @@ def test_train_prints_what_it_read_and_what_came_out(folder):
     path = folder / "printed.fairproj"
     result = run("train", folder / "german.csv", *TRAIN, "-o", path, "--use-sensitive")
     printed = " ".join(result.stdout.split())
-    for words in ("1,000 rows", "good is positive (70.0%)", "whole number", "Rates by group"):
+    for words in ("1,000 rows", "good is positive (70.0 %)", "whole number", "Rates by group"):
         assert words in printed
     assert "sex" in list(load(path).feature_names_in_)
 

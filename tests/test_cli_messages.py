@@ -234,8 +234,8 @@ def test_missing_values_by_group_are_readable_at_80_columns(tmp_path, monkeypatc
     frame.loc[(region == "north-west") & (frame["gender"] == "f"), "income"] = np.nan
     data = write(frame, tmp_path / "d.csv")
     output = run("check", data, *TASK, "--sensitive", "region").stdout
-    [row] = [line.split() for line in output.splitlines() if "100.0%" in line]
-    assert row == ["income", "f,", "north-west", "100.0%", "f,", "north-east", "0.0%"]
+    [row] = [line.split() for line in output.splitlines() if "100.0 %" in line]
+    assert row == ["income", "f,", "north-west", "100.0", "%", "f,", "north-east", "0.0", "%"]
 
 
 def test_decimal_commas_are_a_note_in_every_command(tmp_path, model):

@@ -13,7 +13,7 @@ from fairproj.cli._show import NOT_USEFUL
 from fairproj.cli._train_show import cost_warning, outcome
 from fairproj.datasets import load_german
 from fairproj.inspection import Inspection
-from fairproj.report import certificate_words
+from fairproj.report._words import certificate_words
 
 # A constraint that costs much
 

@@ -1,5 +1,7 @@
 """README and docs: code blocks, the gallery, the scripts on migration, links, the reference."""
 
+import functools
+import inspect
 import json
 import os
 import re
@@ -18,6 +20,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import fairproj
 from fairproj.cli import app
 from fairproj.datasets import load_adult
 from fairproj.selection import alternatives
@@ -289,9 +292,12 @@ def test_the_gap_of_the_scripts_is_ours(capsys):
 # The reference and the links
 
 PUBLIC = (
-    "fairproj", "baselines", "constraints", "datasets", "distributed", "engines", "estimators",
-    "experiments", "inference", "inspection", "io.exports", "metrics", "report", "selection",
+    "fairproj", "baselines", "boosting", "constraints", "data", "datasets", "distributed",
+    "engines", "estimators", "experiments", "inference", "inspection", "io", "metrics", "report",
+    "selection",
 )  # fmt: skip
+DOCUMENTED = api_members.documented_names()
+CLASSES = [name for name in DOCUMENTED if inspect.isclass(api_members.find_object(name))]
 
 
 @pytest.mark.parametrize("module", PUBLIC)
@@ -304,6 +310,72 @@ def test_the_reference_is_complete(module):
         value = getattr(public, name)
         if type(value).__name__ != "module" and name != "__version__":
             assert id(value) in documented, f"{module}.{name} is not in docs/reference"
+
+
+@pytest.mark.parametrize("name", PUBLIC[1:])
+def test_documented_addresses_are_short(name):
+    """Names are in a package that users import, not in one of its files."""
+    module = import_module(f"fairproj.{name}")
+    mine = [one for one in DOCUMENTED if one.startswith(f"{module.__name__}.")]
+    assert {one.rpartition(".")[0] for one in mine} <= {module.__name__}
+    assert {one.rpartition(".")[2] for one in mine} <= {*module.__all__}
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_each_documented_object_has_a_docstring_of_its_own(name):
+    value, text = api_members.find_object(name), api_members.docstring(name)
+    assert len(text.split()) > 3
+    if not inspect.isclass(value) and not inspect.isroutine(value):
+        assert text != inspect.getdoc(type(value))
+    assert not [other for other in DOCUMENTED if other != name and docstring_of(other) == text]
+
+
+@functools.cache
+def docstring_of(name):
+    return api_members.docstring(name)
+
+
+def functions():
+    """The functions of the reference, and the methods that its classes do not inherit."""
+    for name in DOCUMENTED:
+        value = api_members.find_object(name)
+        if inspect.isfunction(value):
+            yield pytest.param(value, id=name)
+        for kind, member in api_members.own_members(value) if inspect.isclass(value) else []:
+            if kind == "automethod" and member in vars(value):
+                inherited = [base for base in value.__mro__[1:] if hasattr(base, member)]
+                if not any(base.__module__.startswith("fairproj") for base in inherited):
+                    yield pytest.param(getattr(value, member), id=f"{name}.{member}")
+
+
+@pytest.mark.parametrize("function", list(functions()))
+def test_what_functions_take_and_return_is_documented(function):
+    signature, text = inspect.signature(function), inspect.getdoc(function)
+    names = [name for name in signature.parameters if name != "self"]
+    if names:
+        section = re.search(r"^Parameters\n-+\n(.*?)(\n\n[A-Z]|\Z)", text, re.DOTALL | re.MULTILINE)
+        described = re.findall(r"^[*\w]+(?:, [*\w]+)*(?= :|$)", section[1], re.MULTILINE)
+        words = {word.strip("* ") for line in described for word in line.split(",")}
+        assert {*names} == words
+    if names and signature.return_annotation not in (None, "None"):
+        assert re.search(r"^(Returns|Yields)\n-+\n", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_members_are_described_and_those_for_predictions_come_first(name):
+    value = api_members.find_object(name)
+    members = [member for _, member in api_members.own_members(value)]
+    assert all(inspect.getdoc(getattr(value, member)) for member in members)
+    first = [member for member in api_members.FIRST if member in members]
+    assert members == [*first, *sorted({*members} - {*first})]
+
+
+def test_outcomes_are_listed_with_their_sentences():
+    outcomes = api_members.outcomes_by_class()
+    reasons = {name: (value, text) for name, value, text in outcomes["fairproj.StopReason"]}
+    assert reasons.keys() == {reason.name for reason in fairproj.StopReason}
+    assert reasons["ALL_ROUNDS"] == ("'all_rounds'", "All requested rounds were run.")
+    assert "fairproj.selection.SearchOutcome" in outcomes
 
 
 def test_links_of_files_that_are_read_in_the_repository():

@@ -17,8 +17,7 @@ from fairproj.datasets import load_adult, load_compas, load_german
 from fairproj.engines.base import TIE
 from fairproj.engines.lightgbm import text as native
 from fairproj.engines.lightgbm.ensemble import TreeEnsemble
-from fairproj.io import atomic
-from fairproj.io.exports import to_lightgbm, to_onnx, to_xgboost
+from fairproj.io import atomic, to_lightgbm, to_onnx, to_xgboost
 
 LOADERS = {"german": load_german, "adult": load_adult, "compas": load_compas}
 

@@ -10,12 +10,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fairproj import FairnessReport
+from fairproj import FairnessReport, plot_gaps_by
 from fairproj.data.cells import CellCounts
 from fairproj.data.periods import period_names, split_by
 from fairproj.inference import GapsBy, gaps_by
 from fairproj.inference.simultaneous import sidak
-from fairproj.report.plots import plot_gaps_by
 
 mpl.use("Agg")
 

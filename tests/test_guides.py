@@ -195,5 +195,5 @@ def test_checks(guide, capsys):
     guide("guide/checks.md")
     printed = capsys.readouterr().out
     assert "marital_status" in printed
-    assert "identifier: column 'customer' has a different value in 100% of its rows" in printed
+    assert "identifier: column 'customer' has a different value in 100 % of its rows" in printed
     assert "small_group: group 'female' has 50 held-out rows with the positive label" in printed

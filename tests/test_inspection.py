@@ -209,7 +209,7 @@ def test_strange_columns():
     assert inspect_rows(X[[]], y, groups).proxies.empty
     rare = np.array(["a"] * 298 + ["b", "c"])
     (small,) = [one for one in inspect_rows(X, y, rare).findings if one.kind == "small_group"]
-    assert "would confirm no limit below 1 with a chance of 80%" in small.words
+    assert "would confirm no limit below 1 with a chance of 80 %" in small.words
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_all_checks_at_once():
         "were near 0.5, the held-out rows would confirm a limit of 0." in words[4]
     )
     assert words[5] == (
-        "column 'income' is missing in 50% of the rows of group 'male' and in 0% of 'female'"
+        "column 'income' is missing in 50 % of the rows of group 'male' and in 0 % of 'female'"
     )
     pd.testing.assert_frame_equal(checked.proxies, find_proxies(X, sex))
     pd.testing.assert_frame_equal(checked.leaks, find_leaks(X, y))

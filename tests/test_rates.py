@@ -22,7 +22,9 @@ from fairproj.constraints import (
 from fairproj.data.cells import CellCounts, Cells
 from fairproj.data.checks import Groups
 from fairproj.inference import GapsBy
-from fairproj.report import html, markdown, model_card, summarize_predictions
+from fairproj.report import model_card, summarize_predictions
+from fairproj.report._markdown import markdown
+from fairproj.report._page import html
 
 
 def predictions(seed=0, n=600):

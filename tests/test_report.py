@@ -10,22 +10,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier
+from fairproj import FairBoostClassifier, FairnessReport, FairProjClassifier, plot_gap_curve
 from fairproj.constraints import AllOf, FunctionConstraint, equalized_odds, statistic_names
 from fairproj.datasets import load_german
 from fairproj.metrics import gap_curve
 from fairproj.report import (
-    METHODS,
     Source,
     frontier_content,
-    markdown,
     model_card,
     search_content,
     summarize_estimator,
     summarize_predictions,
     write_report,
 )
-from fairproj.report.plots import plot_gap_curve
+from fairproj.report._frontier import METHODS
+from fairproj.report._markdown import markdown
 from fairproj.selection import GapSearchCV, fairness_frontier
 
 DATA = load_german()

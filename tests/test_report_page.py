@@ -14,14 +14,14 @@ from fairproj.constraints import RATES
 from fairproj.datasets import load_german
 from fairproj.io.text import escape
 from fairproj.report import (
-    METHODS,
     Source,
     _charts,
     frontier_content,
-    html,
     summarize_estimator,
     summarize_predictions,
 )
+from fairproj.report._frontier import METHODS
+from fairproj.report._page import html
 from fairproj.selection import fair_train_test_split, fairness_frontier
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")

@@ -22,12 +22,12 @@ from fairproj.report import (
     Source,
     _charts,
     _importance,
-    html,
-    markdown,
     model_card,
     summarize_estimator,
     summarize_predictions,
 )
+from fairproj.report._markdown import markdown
+from fairproj.report._page import html
 from fairproj.report._sample import GroupSample
 from fairproj.report._scores import (
     CUTS,

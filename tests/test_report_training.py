@@ -13,19 +13,12 @@ from commands import run
 from fairproj import FairBoostClassifier
 from fairproj.constraints import find_statistic
 from fairproj.datasets import load_german
-from fairproj.report import (
-    Source,
-    _charts,
-    certificate_words,
-    html,
-    markdown,
-    model_card,
-    not_shown,
-    summarize_estimator,
-)
+from fairproj.report import Source, _charts, model_card, summarize_estimator
+from fairproj.report._markdown import markdown
+from fairproj.report._page import html
 from fairproj.report._price import _change
 from fairproj.report._training import error_weights, is_limited, not_frequencies, opposite_labels
-from fairproj.report._words import certificate_terms, decision
+from fairproj.report._words import certificate_terms, certificate_words, decision, not_shown
 
 DATA = load_german()
 X, Y, SEX = DATA.data, DATA.target, DATA.sensitive_features

@@ -51,7 +51,10 @@ def test_importing_the_package_imports_no_library():
 
 
 def test_modules_of_the_package_are_found_without_an_import():
-    names = ("boosting", "engines", "estimators", "inference", "inspection", "io", "report")
+    names = (
+        *("baselines", "boosting", "data", "engines", "estimators", "experiments"),
+        *("inference", "inspection", "io", "report"),
+    )
     printed, _ = imported_by(
         "import fairproj\n"
         "print(fairproj.metrics.__name__, fairproj.datasets.load_adult.__name__)\n"
@@ -62,6 +65,29 @@ def test_modules_of_the_package_are_found_without_an_import():
         "load_adult",
         *(f"fairproj.{name}" for name in names),
     ]
+
+
+def test_names_of_other_packages_are_found_on_first_use():
+    """The engines are imported by what exports a model, and not by what writes a file."""
+    exports = "from fairproj.io import to_lightgbm, to_onnx, to_xgboost"
+    ranges = "from fairproj.data import CellCounts, cut_ranges, propose_cuts, range_names"
+    _, packages = imported_by("import fairproj.io.text, fairproj.data.user_warning")
+    assert not packages & HEAVY
+    _, packages = imported_by(f"{exports}\n{ranges}")
+    assert {"numpy", "lightgbm"} <= packages
+
+
+@pytest.mark.parametrize("package", ["data", "io"])
+def test_a_package_lists_its_names_and_refuses_others(package):
+    module = importlib.import_module(f"fairproj.{package}")
+    assert {*module.__all__} <= {*dir(module)}
+    with pytest.raises(AttributeError, match=f"module 'fairproj.{package}' has no attribute 'no'"):
+        module.no  # noqa: B018
+
+
+def test_the_package_for_clusters_is_found_too():
+    pytest.importorskip("distributed")
+    assert fairproj.distributed.__name__ == "fairproj.distributed"
 
 
 def test_the_names_for_type_checkers_are_the_names_that_are_found():

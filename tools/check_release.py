@@ -106,7 +106,7 @@ fairproj.load("other.fairproj", trusted=["sklearn.tree._tree.Tree"])
         "onnx",
         _DATA
         + """
-from fairproj.io.exports import to_onnx
+from fairproj.io import to_onnx
 to_onnx(model)
 """,
     ),

@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from fairproj import plot_gaps_by
 from fairproj.inference import gaps_by
-from fairproj.report.plots import plot_gaps_by
 
 # %%
 # Decisions of two years, simulated: people of group b who should be accepted are accepted as often

@@ -26,7 +26,9 @@ __all__ = [
     "load",
     "metrics",
     "plot_dynamics",
+    "plot_gap_curve",
     "plot_gaps",
+    "plot_gaps_by",
     "plot_rates",
     "project",
     "selection",
@@ -47,7 +49,13 @@ if TYPE_CHECKING:
     from fairproj.io.model_file import ModelFileError
     from fairproj.io.sources import Batches
     from fairproj.io.versions import show_versions
-    from fairproj.report.plots import plot_dynamics, plot_gaps, plot_rates
+    from fairproj.report.plots import (
+        plot_dynamics,
+        plot_gap_curve,
+        plot_gaps,
+        plot_gaps_by,
+        plot_rates,
+    )
     from fairproj.selection import GapSearchCV
 else:
     _HOMES = {
@@ -65,14 +73,28 @@ else:
         "StopReason": "boosting.record",
         "load": "estimators.saving",
         "plot_dynamics": "report.plots",
+        "plot_gap_curve": "report.plots",
         "plot_gaps": "report.plots",
+        "plot_gaps_by": "report.plots",
         "plot_rates": "report.plots",
         "project": "boosting.projection",
         "show_versions": "io.versions",
     }
     _MODULES = {"constraints", "datasets", "metrics", "selection"}
     # Public too, but not among the names of ``import *``.
-    _OTHERS = {"boosting", "engines", "estimators", "inference", "inspection", "io", "report"}
+    _OTHERS = {
+        "baselines",
+        "boosting",
+        "data",
+        "distributed",
+        "engines",
+        "estimators",
+        "experiments",
+        "inference",
+        "inspection",
+        "io",
+        "report",
+    }
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES | _OTHERS:

@@ -89,7 +89,16 @@ class Rate:
         return self.name.replace("_", " ")
 
     def counts(self, counts: CellCounts) -> tuple[Array, Array]:
-        """The weight that is counted and the weight of the event, for each group."""
+        """The weight that is counted and the weight of the event, for each group.
+
+        Parameters
+        ----------
+        counts : CellCounts
+
+        Returns
+        -------
+        hits, rows : array of shape (n_groups,)
+        """
         if self.event == "selected":
             return counts.predicted[:, 1], counts.predicted.sum(axis=1)
         columns = _LABELS[self.event]
@@ -101,7 +110,16 @@ class Rate:
         return counted[:, columns].sum(axis=1), counts.size[:, columns].sum(axis=1)
 
     def values(self, counts: CellCounts) -> Array:
-        """The rate of each group; NaN where a group has no rows in the event."""
+        """The rate of each group; NaN where a group has no rows in the event.
+
+        Parameters
+        ----------
+        counts : CellCounts
+
+        Returns
+        -------
+        array of shape (n_groups,)
+        """
         hits, rows = self.counts(counts)
         rates: Array = np.full(rows.shape, np.nan)
         return np.divide(hits, rows, out=rates, where=rows > 0)
@@ -121,6 +139,7 @@ class Rate:
         return self.event != "selected"
 
     def check_constrainable(self) -> None:
+        """Raise ValueError for a rate that can be reported only."""
         if not self.constrainable:
             raise ValueError(
                 f"the {self.words} is taken over the rows predicted positive, so it can be "
@@ -129,14 +148,34 @@ class Rate:
             )
 
     def inside(self, cells: Cells) -> NDArray[np.bool_]:
-        """Which cells belong to the event."""
+        """Which cells belong to the event.
+
+        Parameters
+        ----------
+        cells : Cells
+            The groups and labels of the rows, cell by cell.
+
+        Returns
+        -------
+        array of bool of shape (n_cells,)
+        """
         self.check_constrainable()
         if self.event == "all":
             return np.ones(len(cells), dtype=bool)
         return cells.positive if self.event == "positive" else ~cells.positive
 
     def direction(self, cells: Cells) -> Array:
-        """+1 for cells whose correct predictions raise the rate, -1 where they lower it."""
+        """+1 for cells whose correct predictions raise the rate, -1 where they lower it.
+
+        Parameters
+        ----------
+        cells : Cells
+            The groups and labels of the rows, cell by cell.
+
+        Returns
+        -------
+        array of shape (n_cells,)
+        """
         if self.outcome == "correct":
             return np.ones(len(cells))
         positive = np.where(cells.positive, 1.0, -1.0)
@@ -171,6 +210,14 @@ class Requirement:
         """The gap between groups, which the first axis of ``rates`` holds; NaN where a rate is.
 
         If every rate is 0, the ratio is 0/0: the gap is then 1.
+
+        Parameters
+        ----------
+        rates : array of shape (n_groups, ...)
+
+        Returns
+        -------
+        array
         """
         highest, lowest = rates.max(axis=0), rates.min(axis=0)
         if self.kind == "difference":
@@ -221,16 +268,27 @@ class Statistic:
 
     @property
     def constraint(self) -> Constraint:
+        """What an estimator takes as ``constraints`` to bound this statistic."""
         constraint = RateParity if self.kind == "difference" else RateRatio
         parts = [constraint(rate) for rate in self.rates]
         return parts[0] if len(parts) == 1 else AllOf(parts)
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
+        """The rates, each with the way that it is compared."""
         return tuple(Requirement(rate, self.kind) for rate in self.rates)
 
     def value(self, counts: CellCounts) -> float:
-        """The gap; NaN where a group has no rows for one of the rates."""
+        """The gap; NaN where a group has no rows for one of the rates.
+
+        Parameters
+        ----------
+        counts : CellCounts
+
+        Returns
+        -------
+        float
+        """
         # Python's max would pass a NaN over or not, depending on where it stands.
         return float(np.max([each.gap(each.rate.values(counts)) for each in self.requirements]))
 
@@ -246,6 +304,12 @@ RATES: dict[str, Rate] = {
         Rate("false_negative_rate", "positive", "negative"),
     )
 }
+"""The rates that have a name, as a dict of `Rate`.
+
+``"selection_rate"``, ``"true_positive_rate"``, ``"false_positive_rate"``, ``"accuracy"``,
+``"precision"``, ``"false_negative_rate"``, and those of statistics that were added with
+`register_statistic`.
+"""
 
 STATISTICS: dict[str, Statistic] = {
     statistic.name: statistic
@@ -290,6 +354,12 @@ STATISTICS: dict[str, Statistic] = {
         ),
     )
 }
+"""The statistics that have a name, as a dict of `Statistic`.
+
+``"demographic_parity"``, ``"equal_opportunity"``, ``"false_positive_rate_parity"``,
+``"equalized_odds"``, ``"accuracy_parity"``, ``"selection_ratio"``, ``"predictive_parity"``, and
+those that were added with `register_statistic`. `find_statistic` knows their aliases too.
+"""
 
 
 def register_statistic(statistic: Statistic) -> None:
@@ -347,7 +417,27 @@ def statistic_names(*, constraints: bool = False) -> list[str]:
 def find_statistic(name: Any, what: str = "statistic") -> Statistic:
     """The statistic of that name or alias.
 
-    ``what`` is what to call the parameter in the error.
+    Parameters
+    ----------
+    name : str
+        A key of `STATISTICS` or an alias of one of them.
+    what : str, default="statistic"
+        What to call the parameter in the error.
+
+    Returns
+    -------
+    Statistic
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown; the message lists those that are known.
+
+    Examples
+    --------
+    >>> from fairproj.constraints import find_statistic
+    >>> find_statistic("true_positive_rate_parity").name
+    'equal_opportunity'
     """
     for statistic in STATISTICS.values():
         if isinstance(name, str) and name in (statistic.name, *statistic.aliases):
@@ -380,23 +470,74 @@ class Constraint(ABC):
 
     @abstractmethod
     def features(self, cells: Cells) -> Array:
-        """g as a matrix of shape (n_cells, n_constraints)."""
+        """g as a matrix of shape (n_cells, n_constraints).
+
+        Parameters
+        ----------
+        cells : Cells
+            The groups and labels of the rows, cell by cell.
+
+        Returns
+        -------
+        array of shape (n_cells, n_constraints)
+        """
 
     @abstractmethod
     def names(self, cells: Cells) -> list[str]:
-        """What to call each column of `features`."""
+        """What to call each column of `features`.
+
+        Parameters
+        ----------
+        cells : Cells
+            The groups and labels of the rows, cell by cell.
+
+        Returns
+        -------
+        list of str
+        """
 
     def touched(self, cells: Cells) -> NDArray[np.bool_]:
-        """Cells that have a feature other than 0."""
+        """Cells that have a feature other than 0.
+
+        Parameters
+        ----------
+        cells : Cells
+            The groups and labels of the rows, cell by cell.
+
+        Returns
+        -------
+        array of bool of shape (n_cells,)
+        """
         touched: NDArray[np.bool_] = (self.features(cells) != 0).any(axis=1)
         return touched
 
     def needed(self, cells: Cells) -> NDArray[np.bool_]:
-        """Cells that must not be empty; by default all that a feature touches."""
+        """Cells that must not be empty; by default all that a feature touches.
+
+        Parameters
+        ----------
+        cells : Cells
+            The groups and labels of the rows, cell by cell.
+
+        Returns
+        -------
+        array of bool of shape (n_cells,)
+        """
         return self.touched(cells)
 
     def blocks(self, cells: Cells) -> Blocks | None:
-        """The same as `features`, where these are all pairs of disjoint sets of cells."""
+        """The same as `features`, where these are all pairs of disjoint sets of cells.
+
+        Parameters
+        ----------
+        cells : Cells
+            The groups and labels of the rows, cell by cell.
+
+        Returns
+        -------
+        Blocks or None
+            None where `features` is the only form.
+        """
         return None
 
     def requirements(self) -> tuple[Requirement, ...]:
@@ -635,11 +776,37 @@ class FunctionConstraint(Constraint):
 
 
 demographic_parity = STATISTICS["demographic_parity"].constraint
+"""The groups have the same selection rate, P(positive prediction | group).
+
+The label plays no part. `FairProjClassifier` gives every group the same total weight.
+"""
 equal_opportunity = STATISTICS["equal_opportunity"].constraint
+"""The groups have the same true positive rate, P(positive prediction | positive, group).
+
+Also called ``"true_positive_rate_parity"``. `FairProjClassifier` gives the positive rows of every
+group the same total weight.
+"""
 false_positive_rate_parity = STATISTICS["false_positive_rate_parity"].constraint
+"""The groups have the same false positive rate, P(positive prediction | negative, group).
+
+`FairProjClassifier` gives the negative rows of every group the same total weight.
+"""
 equalized_odds = STATISTICS["equalized_odds"].constraint
+"""The groups have the same true positive rate and the same false positive rate.
+
+It is `equal_opportunity` and `false_positive_rate_parity` at once.
+"""
 accuracy_parity = STATISTICS["accuracy_parity"].constraint
+"""The groups have the same accuracy, P(correct prediction | group).
+
+`FairProjClassifier` gives every group the same total weight.
+"""
 selection_ratio = STATISTICS["selection_ratio"].constraint
+"""The smallest selection rate of a group is at least a share of the largest (four-fifths rule).
+
+The gap is 1 minus that ratio, so ``max_gap=0.2`` asks for a ratio of at least 0.8. For
+`FairBoostClassifier` only.
+"""
 
 
 def find_constraint(constraints: Any) -> Any:

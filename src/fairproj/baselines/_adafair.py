@@ -122,7 +122,16 @@ class AdaFair(Wrapper):
         return float(self.c * balanced + (1 - self.c) * plain + gaps)
 
     def decision_function(self, X: Any) -> Array:
-        """The sum of the votes; above zero means ``classes_[1]``."""
+        """The sum of the votes; above zero means ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         check_is_fitted(self)
         X = self._check_features(X, reset=False)
         margin = np.zeros(_num_samples(X))
@@ -131,7 +140,16 @@ class AdaFair(Wrapper):
         return margin
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         return self._labels(self.decision_function(X) > 0)
 
 

@@ -137,7 +137,16 @@ class ExponentiatedGradient(Mitigated):
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row, drawn from the mixture with ``random_state``."""
+        """The class of each row, drawn from the mixture with ``random_state``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         check_is_fitted(self)
         X = self._check_features(X, reset=False)
         if len(self.group_values_) == 1:

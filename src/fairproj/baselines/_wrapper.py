@@ -95,17 +95,44 @@ class Weighted(Wrapper):
     estimator_: Any
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row."""
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         return self._answer("predict", X)
 
     @_delegated("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """The inner estimator's probability of each class."""
+        """The inner estimator's probability of each class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+        """
         return self._answer("predict_proba", X)
 
     @_delegated("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
-        """The inner estimator's decision function."""
+        """The inner estimator's decision function.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         return self._answer("decision_function", X)
 
     def _answer(self, method: str, X: Any) -> NDArray[Any]:

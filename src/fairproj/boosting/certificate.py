@@ -45,6 +45,7 @@ class _Statement:
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for JSON."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     def __str__(self) -> str:

@@ -25,7 +25,20 @@ def vote(error: float) -> float:
 
 
 def sum_segments(values: Array, starts: Codes, weight: Array | None = None) -> Array:
-    """The sums of the values, times the weights if any, between one start and the next."""
+    """The sums of the values, times the weights if any, between one start and the next.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows,)
+    starts : array of int
+        The first row of each segment, increasing from 0.
+    weight : array of shape (n_rows,), optional
+
+    Returns
+    -------
+    array
+        A sum for each segment.
+    """
     total: Array = np.add.reduceat(values if weight is None else weight * values, starts)
     return total
 
@@ -51,10 +64,28 @@ class Loss(Protocol):
     newton: bool
 
     def value(self, margin: Array) -> Array:
-        """phi(m)."""
+        """phi(m).
+
+        Parameters
+        ----------
+        margin : array of shape (n_rows,)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
 
     def slope(self, margin: Array) -> Array:
-        """u(m) = -phi'(m), the weight of a row in the gradient."""
+        """u(m) = -phi'(m), the weight of a row in the gradient.
+
+        Parameters
+        ----------
+        margin : array of shape (n_rows,)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
 
     def sums_and_slope(
         self, margin: Array, starts: Codes, weight: Array | None = None
@@ -63,10 +94,31 @@ class Loss(Protocol):
 
         A segment goes from one of the ``starts`` to the next and has at most
         `fairproj.data.cell_order.SEGMENT_ROWS` rows.
+
+        Parameters
+        ----------
+        margin : array of shape (n_rows,)
+        starts : array of int
+            The first row of each segment.
+        weight : array of shape (n_rows,), optional
+
+        Returns
+        -------
+        sums : array with an entry for each segment
+        slope : array of shape (n_rows,)
         """
 
     def curvature(self, margin: Array, slope: Array) -> Array:
-        """phi''(m), where ``slope`` is that of the same margin."""
+        """phi''(m), where ``slope`` is that of the same margin.
+
+        Parameters
+        ----------
+        margin, slope : array of shape (n_rows,)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
 
 
 class ExponentialLoss:
@@ -133,7 +185,14 @@ _REGISTRY: dict[str, Loss] = {"exponential": ExponentialLoss(), "logistic": Logi
 
 
 def register_loss(name: str, loss: Loss) -> None:
-    """Make a loss available as ``loss=`` of `FairBoostClassifier`."""
+    """Make a loss available as ``loss=`` of `FairBoostClassifier`.
+
+    Parameters
+    ----------
+    name : str
+        It replaces a loss of the same name.
+    loss : Loss
+    """
     _REGISTRY[name] = loss
 
 

@@ -87,6 +87,11 @@ def project(
         Slack of each constraint, zero or more.
     start : array of shape (n_constraints,), optional
         Multipliers to start from, usually the last round's.
+
+    Returns
+    -------
+    Projection
+        The distribution w by cell, its multipliers, and its distance from q.
     """
     return Projector(features, epsilon)(log_mass, start)
 

@@ -156,10 +156,12 @@ class Round:
 
     @property
     def edge_q(self) -> float:
+        """By how much the error under q is below one half."""
         return 0.5 - self.error_q
 
     @property
     def edge_w(self) -> float:
+        """By how much the error under w is below one half."""
         return 0.5 - self.error_w
 
     @property
@@ -289,7 +291,16 @@ class History:
         return self._observed("gaps", len(self.events))
 
     def by_group(self, name: str) -> Array:
-        """``rates`` or ``multipliers`` of `FairBoostClassifier`, of shape (n_rounds, n_watched)."""
+        """What `FairBoostClassifier` observed in each group, round by round.
+
+        Parameters
+        ----------
+        name : {"rates", "multipliers"}
+
+        Returns
+        -------
+        array of shape (n_rounds, n_watched)
+        """
         return self._observed(name, len(self.watched))
 
     def _observed(self, name: str, width: int) -> Array:
@@ -297,7 +308,16 @@ class History:
         return np.array(values, dtype=float).reshape(len(self), width)
 
     def by_constraint(self, name: str) -> Array:
-        """``multipliers``, ``balance`` or ``balance_q``, of shape (n_rounds, n_constraints)."""
+        """The values of each constraint, round by round.
+
+        Parameters
+        ----------
+        name : {"multipliers", "balance", "balance_q"}
+
+        Returns
+        -------
+        array of shape (n_rounds, n_constraints)
+        """
         values = [getattr(record, name) for record in self.rounds]
         return np.array(values, dtype=float).reshape(len(self), len(self.constraint_names))
 

@@ -41,7 +41,8 @@ from fairproj.io.figures import matplotlib
 from fairproj.io.records import to_dict
 from fairproj.io.table_types import NUMBERS
 from fairproj.io.tables import DataFiles
-from fairproj.report import Source, how_intervals_hold, not_shown
+from fairproj.report import Source
+from fairproj.report._words import how_intervals_hold, not_shown
 from fairproj.report.plots import gaps_by_size, plot_gaps_by
 
 _DEFAULT_METRIC = "equal_opportunity"

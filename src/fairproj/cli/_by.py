@@ -19,7 +19,7 @@ from fairproj.inference import GapsBy
 from fairproj.inference.by import counts_of
 from fairproj.io.table_types import USABLE, expand, kind_of
 from fairproj.io.tables import DataFiles, check_columns, natural_order
-from fairproj.report import interval_name
+from fairproj.report._words import interval_name
 
 _DATES = ("date", "date and time")
 

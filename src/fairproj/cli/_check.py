@@ -31,7 +31,7 @@ from fairproj.cli._task import Task, cut_option, parse_sensitive
 from fairproj.cli._train_options import check_numbers, check_weights_and_time, pair_targets
 from fairproj.cli._train_show import show_data
 from fairproj.constraints import find_statistic
-from fairproj.data.checks import check_groups, counted
+from fairproj.data.checks import check_groups, counted, percent
 from fairproj.data.ranges import cut_columns, propose_cuts
 from fairproj.inspection import Finding, Inspection
 from fairproj.inspection.proxies import LOOK_AUC
@@ -273,7 +273,7 @@ def _rare_label(rows: Rows) -> Iterator[Finding]:
         return
     other = next(label for label in rows.y if (label == rows.positive) == (share > 0.5))
     words = (
-        f"{max(share, 1 - share):.1%} of the rows have the label {str(other)!r}, so that at a "
+        f"{percent(max(share, 1 - share))} of the rows have the label {str(other)!r}, so that at a "
         "threshold of 0.5 a model may predict it for everyone; train with --selection-rate, the "
         "share of rows to predict positive, or --class-weight balanced"
     )
@@ -335,8 +335,8 @@ def _show_sizes(sizes: RateSizes, names: list[str]) -> None:
     show_table(title, ["group", "rows", "held out", "needed in each group"], shown)
     if sizes.confirmable is not None:
         print_line(
-            f"The held-out rows confirm it with a chance of {POWER:.0%} or more if the true gap is "
-            f"at most {np.floor(1000 * sizes.confirmable) / 1000:g}."
+            f"The held-out rows confirm it with a chance of {percent(POWER, 0)} or more if the "
+            f"true gap is at most {np.floor(1000 * sizes.confirmable) / 1000:g}."
         )
         print_line()
 
@@ -361,7 +361,7 @@ def _show_missing(missing: pd.DataFrame) -> None:
 def _share(shares: pd.Series, which: str) -> list[str]:
     """The group of the largest or the smallest share, and the share."""
     group = getattr(shares, which)()
-    return [str(group), f"{shares[group]:.1%}"]
+    return [str(group), percent(shares[group])]
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

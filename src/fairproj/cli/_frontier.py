@@ -22,7 +22,8 @@ from fairproj.constraints import find_statistic
 from fairproj.io.atomic import atomic_path, write_text
 from fairproj.io.figures import matplotlib
 from fairproj.io.tables import DataFile
-from fairproj.report import METHODS, frontier_content
+from fairproj.report import frontier_content
+from fairproj.report._frontier import METHODS
 from fairproj.selection import Frontier, fairness_frontier
 
 

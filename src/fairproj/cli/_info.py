@@ -12,8 +12,9 @@ from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import ModelPath, Trust, open_model
 from fairproj.cli._record import TrainingRecord, read_record
 from fairproj.cli._show import show_price
-from fairproj.report import METHODS, certificate_words, price_content
-from fairproj.report._words import aim, certificate_terms, decision
+from fairproj.report._frontier import METHODS
+from fairproj.report._price import price_content
+from fairproj.report._words import aim, certificate_terms, certificate_words, decision
 
 _UNKNOWN = "not recorded"
 

@@ -32,7 +32,8 @@ from fairproj.io.cell_codes import CellCoder
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import KnownNumber, column_kinds, to_frame
 from fairproj.io.tables import DataFileError, DataFiles
-from fairproj.report import add_estimator, can_explain, summarize_counts
+from fairproj.report._importance import can_explain
+from fairproj.report._summary import add_estimator, summarize_counts
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fairproj.data.checks import in_words
 from fairproj.data.time_split import TimeCut
 from fairproj.inspection import Finding
 from fairproj.io.records import RecordError, from_dict, to_dict
-from fairproj.report import METHODS
+from fairproj.report._frontier import METHODS
 from fairproj.selection import GapSearchCV
 
 _KEY = "fairproj train"

@@ -33,14 +33,8 @@ from fairproj.cli._task import Positive
 from fairproj.data.user_warning import warn_user
 from fairproj.io.atomic import write_text
 from fairproj.io.records import to_dict
-from fairproj.report import (
-    METHODS,
-    Source,
-    frontier_content,
-    model_card,
-    search_content,
-    write_report,
-)
+from fairproj.report import Source, frontier_content, model_card, search_content, write_report
+from fairproj.report._frontier import METHODS
 from fairproj.selection.splits import check_sizes, make_cells
 
 _VALUES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)

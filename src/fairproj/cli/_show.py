@@ -7,7 +7,7 @@ from typing import Any
 from fairproj.cli._console import print_line, show_table
 from fairproj.data.checks import counted
 from fairproj.inference import GapsBy
-from fairproj.report import interval_name
+from fairproj.report._words import interval_name
 
 NOT_MET, UNDECIDED, NOT_USEFUL, NO_SOLUTION = 3, 4, 5, 6
 

@@ -12,18 +12,11 @@ from fairproj.data.cells import CellCounts
 from fairproj.data.checks import Groups
 from fairproj.data.types import Array, Codes
 from fairproj.estimators.price import Price, make_scores
-from fairproj.report import (
-    MOST_EXPLAINED,
-    Comparison,
-    Evidence,
-    GroupSample,
-    RowSample,
-    ScoreCounts,
-    ScoredRows,
-    decision_threshold,
-    importance_content,
-    sampled_words,
-)
+from fairproj.report._importance import MOST_EXPLAINED, importance_content
+from fairproj.report._price import Comparison
+from fairproj.report._sample import GroupSample, RowSample
+from fairproj.report._scores import ScoreCounts, ScoredRows
+from fairproj.report._summary import Evidence, decision_threshold, sampled_words
 
 MOST_SAMPLED = 1_000_000
 

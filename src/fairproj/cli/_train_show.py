@@ -11,10 +11,10 @@ from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._record import TrainingRecord
 from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
 from fairproj.cli._task import Task
-from fairproj.data.checks import counted
+from fairproj.data.checks import counted, percent
 from fairproj.io.records import to_dict
-from fairproj.report import price_content
-from fairproj.report._words import percent, points, side, training_words, watched
+from fairproj.report._price import price_content
+from fairproj.report._words import points, side, training_words, watched
 
 _MOST_GROUPS = 20  # in the table of groups
 _COSTLY = 0.1  # of accuracy or balanced accuracy; a constraint that costs more is warned of
@@ -27,8 +27,8 @@ def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
         raised = "" if record.search else "raise --epsilon, "
         return NOT_USEFUL, (
             "the model is not useful: on the training rows it errs no less often "
-            f"({certificate.train_error:.1%}) than the same prediction for everyone; {raised}use "
-            "larger trees with --depth, or leave out --method paper"
+            f"({percent(certificate.train_error)}) than the same prediction for everyone; {raised}"
+            "use larger trees with --depth, or leave out --method paper"
         )
     compared = isinstance(certificate, GapCertificate) and certificate.event
     if compared and not certificate.useful:
@@ -130,7 +130,7 @@ def show_data(
     n_rows = sum(size for _, size in groups)
     print_line(
         f"{name}: {counted(n_rows, 'row')}. Label {task.label}: {positive} is positive "
-        f"({positive_share:.1%}). Groups by {' and '.join(task.sensitive)}."
+        f"({percent(positive_share)}). Groups by {' and '.join(task.sensitive)}."
     )
     if task.positive is None:
         print_line(

@@ -120,7 +120,18 @@ class CellCounts:
         groups: Groups,
         weight: Array | None = None,
     ) -> CellCounts:
-        """From the rows' labels and predictions; True is positive."""
+        """From the rows' labels and predictions; True is positive.
+
+        Parameters
+        ----------
+        actual, predicted : array of bool of shape (n_rows,)
+        groups : Groups
+        weight : array of shape (n_rows,), optional
+
+        Returns
+        -------
+        CellCounts
+        """
         n_groups = len(groups.values)
         place = 4 * groups.codes + 2 * actual + predicted
         counts = np.bincount(place, weight, 4 * n_groups).reshape(n_groups, 2, 2).astype(float)
@@ -128,7 +139,17 @@ class CellCounts:
 
     @classmethod
     def of_cells(cls, cells: Cells, size: Array, correct: Array) -> CellCounts:
-        """From each cell's weight and the part of it that is predicted correctly."""
+        """From each cell's weight and the part of it that is predicted correctly.
+
+        Parameters
+        ----------
+        cells : Cells
+        size, correct : array of shape (n_cells,)
+
+        Returns
+        -------
+        CellCounts
+        """
         predicted = np.where(cells.positive, correct, size - correct)
         order = [1 - cells.positive_class, cells.positive_class]
         return cls(size.reshape(-1, 2)[:, order], predicted.reshape(-1, 2)[:, order])
@@ -140,6 +161,7 @@ class CellCounts:
 
     @property
     def accuracy(self) -> float:
+        """The share of the weight of all rows that is predicted correctly."""
         return float(self.correct.sum() / self.size.sum())
 
     @property

@@ -69,6 +69,18 @@ def in_order(values: Sequence[Any]) -> list[Any]:
         return sorted(values, key=str)
 
 
+def percent(share: float, digits: int = 1) -> str:
+    """A share as text.
+
+    Examples
+    --------
+    >>> from fairproj.data.checks import percent
+    >>> percent(0.7284)
+    '72.8 %'
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
 def counted(count: Any, noun: str, plural: str = "") -> str:
     """``1 row``, ``2 rows`` or ``1,234 rows``; every message that counts something uses it."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

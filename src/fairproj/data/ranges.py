@@ -47,9 +47,19 @@ def check_cuts(cuts: Any) -> list[float]:
 def range_names(cuts: Cuts) -> list[str]:
     """What to call the ranges, in their order.
 
+    Parameters
+    ----------
+    cuts : sequence of float
+        Increasing.
+
+    Returns
+    -------
+    list of str
+        One name more than there are cuts.
+
     Examples
     --------
-    >>> from fairproj.data.ranges import range_names
+    >>> from fairproj.data import range_names
     >>> range_names([25, 40])
     ['under 25', '25 to under 40', '40 and over']
     """
@@ -76,9 +86,14 @@ def cut_ranges(values: Any, cuts: Cuts) -> pd.Categorical[Any]:
     cuts : sequence of float
         Increasing.
 
+    Returns
+    -------
+    Categorical
+        With the names of `range_names` as ordered categories.
+
     Examples
     --------
-    >>> from fairproj.data.ranges import cut_ranges
+    >>> from fairproj.data import cut_ranges
     >>> list(cut_ranges([24.9, 25, 70, 31], [25, 40]))
     ['under 25', '25 to under 40', '40 and over', '25 to under 40']
     """
@@ -100,7 +115,7 @@ def propose_cuts(values: Any, positive: Any, counts: Any = None) -> list[float]:
     """Round cuts near quantiles, such that each range has enough rows of both labels.
 
     Four ranges if each then has 30 rows of each label, else three, else two; then two with 2 rows
-    of each label. Empty if there is no such cut.
+    of each label.
 
     Parameters
     ----------
@@ -111,10 +126,15 @@ def propose_cuts(values: Any, positive: Any, counts: Any = None) -> list[float]:
     counts : array-like of int, optional
         How many rows each of these stands for; one by default.
 
+    Returns
+    -------
+    list of float
+        Increasing; empty if there is no such cut.
+
     Examples
     --------
     >>> import numpy as np
-    >>> from fairproj.data.ranges import propose_cuts
+    >>> from fairproj.data import propose_cuts
     >>> ages = np.arange(20, 80).repeat(50)
     >>> propose_cuts(ages, np.arange(len(ages)) % 2 == 0)
     [35.0, 50.0, 65.0]

@@ -113,7 +113,17 @@ def load_adult(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
 def load_german(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """German Credit: 1,000 rows, label credit "good" or "bad", sensitive feature sex.
 
-    Parameters and result as for `load_adult`.
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a `Bunch`.
+    as_frame : bool, default=True
+        Return pandas objects; otherwise arrays of numbers, as `load_adult` does.
+
+    Returns
+    -------
+    Bunch
+        With the fields of the result of `load_adult`.
 
     Examples
     --------
@@ -127,7 +137,17 @@ def load_german(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
 def load_compas(*, return_X_y: bool = False, as_frame: bool = True) -> Any:
     """COMPAS: 5,278 rows, label two_year_recid "yes" or "no", sensitive feature race.
 
-    Parameters and result as for `load_adult`.
+    Parameters
+    ----------
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a `Bunch`.
+    as_frame : bool, default=True
+        Return pandas objects; otherwise arrays of numbers, as `load_adult` does.
+
+    Returns
+    -------
+    Bunch
+        With the fields of the result of `load_adult`.
 
     Examples
     --------

@@ -248,13 +248,32 @@ class DaskClassifier(BoostedClassifier):
     # Predicting
 
     def predict(self, X: Any) -> Any:
-        """The class of each row; lazy for a Dask collection, see `predict_proba`."""
+        """The class of each row; lazy for a Dask collection, see `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Dask array or Dask data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array, Dask array or Dask series of shape (n_rows,)
+            Values of ``classes_``.
+        """
         if not dask.is_dask_collection(X):
             return super().predict(X)
         return self._lazily(X, "predict", self.classes_.dtype)
 
     def decision_function(self, X: Any) -> Any:
-        """The margin of each row; lazy for a Dask collection, see `predict_proba`."""
+        """The margin of each row; lazy for a Dask collection, see `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Dask array or Dask data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array, Dask array or Dask series of shape (n_rows,)
+        """
         if not dask.is_dask_collection(X):
             return super().decision_function(X)
         return self._lazily(X, "decision_function", np.dtype(float))
@@ -265,6 +284,15 @@ class DaskClassifier(BoostedClassifier):
         For a Dask array the result is a Dask array. For a Dask data frame it has the index of the
         frame: a series of `predict` and `decision_function`, here a data frame with a column for
         each class. Nothing is computed until the result is.
+
+        Parameters
+        ----------
+        X : array-like, data frame, Dask array or Dask data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array, Dask array or Dask data frame of shape (n_rows, 2)
+            A column for each of ``classes_``.
         """
         if not dask.is_dask_collection(X):
             return super().predict_proba(X)
@@ -287,7 +315,15 @@ class DaskClassifier(BoostedClassifier):
         return local
 
     def save(self, path: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> None:
-        """Write the model as `to_local` returns it; `fairproj.load` reads it without a cluster."""
+        """Write the model as `to_local` returns it; `fairproj.load` reads it without a cluster.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced, all at once.
+        metadata : dict, optional
+            Texts, numbers, lists and dicts to keep with the model, read back as ``metadata_``.
+        """
         check_is_fitted(self, "certificate_")
         self.to_local().save(path, metadata=metadata)
 

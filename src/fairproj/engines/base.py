@@ -90,15 +90,47 @@ class Ensemble(Protocol):
     intercept: float
 
     @property
-    def feature_importances(self) -> Array: ...
+    def feature_importances(self) -> Array:
+        """A number for each feature, zero or more."""
 
-    def margin(self, X: Any, n_threads: int = 1) -> Array: ...
+    def margin(self, X: Any, n_threads: int = 1) -> Array:
+        """The margin f(x) of each row, after all learners.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+            As `LearnerKind.encodes` says.
+        n_threads : int, default=1
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
 
     def staged_margin(self, X: Any, n_threads: int = 1) -> Iterator[Array]:
-        """The margin after 1, 2, ... learners, always with the intercept."""
+        """The margin after 1, 2, ... learners, always with the intercept.
+
+        Parameters
+        ----------
+        X : array or sparse matrix
+        n_threads : int, default=1
+
+        Returns
+        -------
+        iterator of array of shape (n_rows,)
+        """
 
     def learner(self, t: int) -> Any:
-        """Learner t, with ``predict_h(X)`` (no intercept), or the fitted estimator itself."""
+        """Learner t, with ``predict_h(X)`` (no intercept), or the fitted estimator itself.
+
+        Parameters
+        ----------
+        t : int
+
+        Returns
+        -------
+        object
+        """
 
     def to_payload(self) -> dict[str, Any]:
         """Texts, numbers, lists and dicts from which `LearnerKind.from_payload` rebuilds it."""
@@ -112,12 +144,37 @@ class ExplainableEnsemble(Ensemble, Protocol):
 
 
 class Engine(Protocol):
-    """Bound to the training rows."""
+    """What the boosting loop calls in every round; `LearnerKind.bind` makes one for a run.
 
-    def fit(self, targets: Targets) -> Fitted: ...
+    It holds the training rows, and the rows held out if there are any. See the recipe "Add an
+    engine".
+    """
+
+    def fit(self, targets: Targets) -> Fitted:
+        """Fit one learner.
+
+        Parameters
+        ----------
+        targets : Targets
+            Gradients and Hessians of the loss at each training row.
+
+        Returns
+        -------
+        Fitted
+            The learner and its predictions.
+        """
 
     def constant(self, h: float) -> Fitted:
-        """The learner that predicts ``h`` for every row."""
+        """The learner that predicts ``h`` for every row.
+
+        Parameters
+        ----------
+        h : float
+
+        Returns
+        -------
+        Fitted
+        """
 
     def ensemble(
         self,
@@ -126,7 +183,20 @@ class Engine(Protocol):
         link_scale: float,
         intercept: float = 0.0,
     ) -> Ensemble:
-        """The model intercept + sum_t vote_t h_t, added to that of an earlier run, if any."""
+        """The model intercept + sum_t vote_t h_t, added to that of an earlier run, if any.
+
+        Parameters
+        ----------
+        learners : sequence of object
+            The ``learner`` of each round that is kept.
+        votes : sequence of float
+        link_scale, intercept : float
+            As in `Ensemble`.
+
+        Returns
+        -------
+        Ensemble
+        """
 
 
 class ResumableEngine(Engine, Protocol):
@@ -233,21 +303,63 @@ class LearnerKind(Protocol):
         held_out: Sample | None = None,
         before: Any = None,
     ) -> Engine:
-        """An engine for these rows; ``before`` is an ensemble of the same kind to continue from."""
+        """An engine for these rows; ``before`` is an ensemble of the same kind to continue from.
+
+        Parameters
+        ----------
+        settings : LearnerSettings
+        sample : Sample
+            The training rows, with ``X``.
+        held_out : Sample, optional
+            Rows whose predictions `Fitted.held_out` holds.
+        before : Ensemble, optional
+
+        Returns
+        -------
+        Engine
+        """
 
     def from_payload(self, payload: dict[str, Any], saved: Saved) -> Ensemble:
-        """Rebuild a saved ensemble; raise ValueError for what is not one."""
+        """Rebuild a saved ensemble; raise ValueError for what is not one.
+
+        Parameters
+        ----------
+        payload : dict
+            From `Ensemble.to_payload`, but read from a file that may hold anything.
+        saved : Saved
+
+        Returns
+        -------
+        Ensemble
+        """
 
 
 _REGISTRY: dict[str, LearnerKind] = {}
 
 
 def register_engine(kind: LearnerKind) -> None:
-    """Make a kind of learner available as ``engine=`` of the estimators, by its name."""
+    """Make a kind of learner available as ``engine=`` of the estimators, by its name.
+
+    Parameters
+    ----------
+    kind : LearnerKind
+        It replaces one of the same name.
+    """
     _REGISTRY[kind.name] = kind
 
 
 def find_engine(name: str) -> LearnerKind:
+    """The kind of learner of that name.
+
+    Parameters
+    ----------
+    name : str
+        ``"lightgbm"``, ``"xgboost"``, ``"sklearn"``, or a name given to `register_engine`.
+
+    Returns
+    -------
+    LearnerKind
+    """
     if name not in _REGISTRY:
         known = ", ".join(map(repr, sorted(_REGISTRY)))
         raise ValueError(

@@ -2,5 +2,6 @@
 
 from fairproj.estimators.fairboost import FairBoostClassifier
 from fairproj.estimators.fairproj import FairProjClassifier
+from fairproj.estimators.price import Price, Scores
 
-__all__ = ["FairBoostClassifier", "FairProjClassifier"]
+__all__ = ["FairBoostClassifier", "FairProjClassifier", "Price", "Scores"]

@@ -341,6 +341,10 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             What to do about a number that is missing in a column that had none missing in training,
             so that the trees have no branch for it: refuse it, or put the median of the training
             rows in its place. `predict_matrix` then gives labels and probabilities.
+
+        Returns
+        -------
+        array or sparse matrix of shape (n_rows, n_features)
         """
         self._fitted("to_matrix")
         if missing not in ("error", "score"):
@@ -348,7 +352,18 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._read(X, fill=missing == "score")
 
     def predict_matrix(self, matrix: Any) -> tuple[NDArray[Any], Array]:
-        """Labels and probabilities of rows that `to_matrix` has encoded, for work in batches."""
+        """Labels and probabilities of rows that `to_matrix` has encoded, for work in batches.
+
+        Parameters
+        ----------
+        matrix : array or sparse matrix
+            From `to_matrix`.
+
+        Returns
+        -------
+        labels : array of shape (n_rows,)
+        probabilities : array of shape (n_rows, 2)
+        """
         self._fitted("predict_matrix")
         margin = self._margin(matrix)
         return self._labels(margin), self._probabilities(margin)
@@ -356,7 +371,18 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def unknown_values(self, X: Any, matrix: Any) -> dict[Any, Any]:
         """The values of each categorical column of a pandas X that training did not know.
 
-        ``matrix`` is what `to_matrix` made of X. Such values count as missing.
+        Such values count as missing.
+
+        Parameters
+        ----------
+        X : data frame
+        matrix : array or sparse matrix
+            What `to_matrix` made of X.
+
+        Returns
+        -------
+        dict
+            Values by the name of their column.
         """
         self._fitted("unknown_values")
         return {} if self._encoder is None else self._encoder.unknown(X, matrix)
@@ -381,13 +407,31 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         A margin within 1e-9 of zero is a tie and returned as 0, so that the order of a sum decides
         no label.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
         """
         check_is_fitted(self, "certificate_")
         return self._margin(self._read(X))
 
     @takes_no_groups
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row. Takes no groups and uses no randomness."""
+        """The class of each row. Takes no groups and uses no randomness.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+            Values of ``classes_``.
+        """
         return self._labels(self.decision_function(X))
 
     @takes_no_groups
@@ -396,6 +440,15 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         That of ``classes_[1]`` is 1 / (1 + exp(-f)) for logistic and 1 / (1 + exp(-2 f)) for
         exponential loss.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+            A column for each of ``classes_``.
         """
         return self._probabilities(self.decision_function(X))
 
@@ -440,7 +493,17 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.contributions_matrix(self._read(X))
 
     def contributions_matrix(self, matrix: Any) -> Array:
-        """The `contributions` of rows that `to_matrix` has encoded, for work in batches."""
+        """The `contributions` of rows that `to_matrix` has encoded, for work in batches.
+
+        Parameters
+        ----------
+        matrix : array or sparse matrix
+            From `to_matrix`.
+
+        Returns
+        -------
+        array of shape (n_rows, n_features + 1)
+        """
         ensemble = self._fitted("contributions_matrix")
         if not hasattr(ensemble, "contributions"):
             learner = f"engine={self.engine!r}"
@@ -454,23 +517,61 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return explainable.contributions(matrix, effective_n_jobs(self.n_jobs))
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """The margin after 1, 2, ... rounds."""
+        """The margin after 1, 2, ... rounds.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        iterator of array of shape (n_rows,)
+        """
         check_is_fitted(self, "certificate_")
         for margin in self._ensemble.staged_margin(self._read(X), effective_n_jobs(self.n_jobs)):
             yield settle_ties(margin)
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
-        """The predictions after 1, 2, ... rounds."""
+        """The predictions after 1, 2, ... rounds.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        iterator of array of shape (n_rows,)
+        """
         for margin in self.staged_decision_function(X):
             yield self._labels(margin)
 
     def staged_predict_proba(self, X: Any) -> Iterator[Array]:
-        """The probabilities after 1, 2, ... rounds."""
+        """The probabilities after 1, 2, ... rounds.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        iterator of array of shape (n_rows, 2)
+        """
         for margin in self.staged_decision_function(X):
             yield self._probabilities(margin)
 
     def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
-        """The accuracy after 1, 2, ... rounds."""
+        """The accuracy after 1, 2, ... rounds.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        iterator of float
+        """
         for predicted in self.staged_predict(X):
             yield float(accuracy_score(y, predicted, sample_weight=sample_weight))
 

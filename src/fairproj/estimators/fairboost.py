@@ -78,7 +78,7 @@ class FairBoostClassifier(BoostedClassifier):
         constraint (equalized odds has two).
     loss : str, default="logistic"
         What is minimised: ``"logistic"``, ``"exponential"``, or a loss added with
-        `fairproj.boosting.losses.register_loss`.
+        `fairproj.boosting.register_loss`.
     tree_step : {"newton", "first_order"}, default="newton"
         With Newton steps trees are the engine's own, and with ``constraints=None`` and the default
         threshold the model is that of `lightgbm.LGBMClassifier` or `xgboost.XGBClassifier`.

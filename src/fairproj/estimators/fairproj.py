@@ -19,7 +19,7 @@ from fairproj.boosting.projection import BlockProjector, Projection, Projector
 from fairproj.boosting.record import Round, StopReason
 from fairproj.boosting.resume import RunFacts, check_same_learner, check_same_run, nothing_to_add
 from fairproj.boosting.weights import ExponentialWeights
-from fairproj.data.checks import check_slack
+from fairproj.data.checks import check_slack, percent
 from fairproj.data.sample import Sample
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
@@ -274,9 +274,10 @@ class FairProjClassifier(BoostedClassifier):
             warn_user(f"{StopReason.FALLBACK.sentence}; {self._advice(moments, epsilon)}")
         elif not self._useful:
             warn_user(
-                f"the model is not useful: it errs on {error:.1%} of the training rows, and the "
-                f"same prediction for everyone on {constant_error:.1%}; use stronger learners, for "
-                "example max_depth=3, or FairBoostClassifier, which bounds the gap itself"
+                f"the model is not useful: it errs on {percent(error)} of the training rows, and "
+                f"the same prediction for everyone on {percent(constant_error)}; use stronger "
+                "learners, for example max_depth=3, or FairBoostClassifier, which bounds the gap "
+                "itself"
             )
 
     def _advice(self, moments: Moments, epsilon: Array) -> str:

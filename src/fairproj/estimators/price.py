@@ -67,6 +67,7 @@ class Price:
         return frame.assign(difference=frame["model"] - frame["plain"])
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:

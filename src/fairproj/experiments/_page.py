@@ -12,6 +12,7 @@ import pandas as pd
 
 from fairproj.baselines._fairlearn import fairlearn
 from fairproj.boosting.record import History
+from fairproj.data.checks import percent
 from fairproj.experiments import _figures as figures
 from fairproj.experiments import _tables as tables
 from fairproj.experiments._claims import RIVALS, at_the_same_gap, claims, gap_differences
@@ -49,7 +50,7 @@ def _facts(results: Results, n_runs: int) -> dict[str, str]:
         "datasets": ", ".join(names[:-1]) + f" and {names[-1]}",
         "seeds": f"splits with seeds {plan.seeds[0]} to {plan.seeds[-1]}",
         "caution": _FEW if len(plan.seeds) < 5 else "",
-        "test": f"{plan.test_size:.0%}",
+        "test": percent(plan.test_size, 0),
         "rounds": str(plan.rounds),
         "versions": ", ".join(f"{name} {versions[name]}" for name in shown),
     }

@@ -2,6 +2,7 @@
 
 from fairproj.inference.by import GapsBy, gaps_by
 from fairproj.inference.intervals import exact_interval
+from fairproj.inference.paired import paired_difference_interval
 from fairproj.inference.power import (
     largest_confirmable_gap,
     rows_to_confirm,
@@ -16,6 +17,7 @@ __all__ = [
     "gap_upper_bound",
     "gaps_by",
     "largest_confirmable_gap",
+    "paired_difference_interval",
     "rows_to_confirm",
     "smallest_max_gap",
 ]

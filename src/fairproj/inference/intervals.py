@@ -16,6 +16,17 @@ def exact_interval(hits: Any, n: Any, confidence: float = 0.95) -> tuple[Array, 
     The bounds are quantiles of beta distributions: ``low`` has P(at least hits) = alpha/2, ``high``
     P(at most hits) = alpha/2. Where n is 0 it is (0, 1).
 
+    Parameters
+    ----------
+    hits, n : int or array-like
+        The number of rows that count, and the number of all rows.
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    low, high : array
+        The bounds, in the shape of ``hits`` and ``n``.
+
     Examples
     --------
     >>> from fairproj.inference import exact_interval

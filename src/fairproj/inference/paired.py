@@ -38,7 +38,7 @@ def paired_difference_interval(
 
     Examples
     --------
-    >>> from fairproj.inference.paired import paired_difference_interval
+    >>> from fairproj.inference import paired_difference_interval
     >>> low, high = paired_difference_interval(40, 70, 1000)
     >>> print(f"{low:.3f} {high:.3f}")
     -0.064 -0.006

@@ -436,6 +436,18 @@ def gap_upper_bound(counts: CellCounts, statistic: str | Statistic, confidence: 
     are exact for differences, see `fairproj.inference.differences`, and conservative for ratios,
     where the gap is 1 minus the ratio. Nothing is known about a group without rows: its rate may be
     anything.
+
+    Parameters
+    ----------
+    counts : CellCounts
+        Rows and predictions by group and label, without sample weights.
+    statistic : str or Statistic
+        A statistic, or its name in `fairproj.constraints.STATISTICS`.
+    confidence : float
+
+    Returns
+    -------
+    float
     """
     check_confidence(confidence)
     _check_whole(counts)

@@ -18,6 +18,7 @@ from fairproj.data.checks import (
     check_pos_label,
     counted,
     listing,
+    percent,
 )
 from fairproj.inspection.columns import Column, read_columns
 from fairproj.inspection.identifiers import identifiers_of
@@ -149,8 +150,8 @@ class Inspection:
     def _identifiers(self) -> Iterator[Finding]:
         for row in self.identifiers.to_dict("records"):
             words = (
-                f"column {row['column']!r} has a different value in {row['distinct']:.0%} of its "
-                "rows, as identifiers do"
+                f"column {row['column']!r} has a different value in {percent(row['distinct'], 0)} "
+                "of its rows, as identifiers do"
             )
             yield Finding("identifier", str(row["column"]), float(row["distinct"]), words)
 
@@ -198,7 +199,7 @@ class Inspection:
         words = (
             f"group {name!r} has {rows:,} held-out {row}{_EVENTS[sizes.rate.event]}; if there were "
             f"no gap and the {sizes.rate.words} were near {sizes.assumed:.2g}, the held-out rows "
-            f"would confirm {limit} with a chance of {POWER:.0%}, and a limit of "
+            f"would confirm {limit} with a chance of {percent(POWER, 0)}, and a limit of "
             f"{sizes.max_gap:g} with about {sizes.needed:,} in each group"
         )
         return Finding("small_group", name, float(rows), words)
@@ -208,8 +209,9 @@ class Inspection:
             difference = float(shares.max() - shares.min())
             if difference >= MISSING_DIFFERENCE:
                 words = (
-                    f"column {column!r} is missing in {shares.max():.0%} of the rows of group "
-                    f"{shares.idxmax()!r} and in {shares.min():.0%} of {shares.idxmin()!r}"
+                    f"column {column!r} is missing in {percent(shares.max(), 0)} of the rows of "
+                    f"group {shares.idxmax()!r} and in {percent(shares.min(), 0)} of "
+                    f"{shares.idxmin()!r}"
                 )
                 yield Finding("missing_values", str(column), difference, words)
 

@@ -99,7 +99,18 @@ class Batches:
             yield Part(**dict(zip(_FIELDS, batch, strict=False)), name=f"batch {number}")
 
     def features(self, parts: Collection[int]) -> Iterator[tuple[int, Part]]:
-        """Some of the batches."""
+        """Some of the batches.
+
+        Parameters
+        ----------
+        parts : collection of int
+            The numbers of the batches, from 0.
+
+        Returns
+        -------
+        iterator of tuple
+            The number of a batch, and the batch.
+        """
         wanted = set(parts)
         for number, part in enumerate(self.parts()):
             if number in wanted:
@@ -108,7 +119,17 @@ class Batches:
                 return
 
     def select(self, columns: Sequence[str] | None) -> Batches:
-        """The batches as they are; whoever makes them chooses the columns."""
+        """The batches as they are; whoever makes them chooses the columns.
+
+        Parameters
+        ----------
+        columns : sequence of str or None
+            Ignored.
+
+        Returns
+        -------
+        Batches
+        """
         return self
 
 

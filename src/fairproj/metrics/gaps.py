@@ -46,6 +46,7 @@ def group_rates(
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
         The groups; several columns are crossed.
     sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows; by default every row counts as one.
     pos_label : label, optional
         The positive label; by default the larger of the two in sort order.
 
@@ -137,13 +138,26 @@ def gap_difference(
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, sample_weight, pos_label : as for `group_rates`
+    y_true, y_pred : array-like of shape (n_rows,)
+        Labels and predicted labels.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups; several columns are crossed.
     statistic : str, default="equal_opportunity"
         A name of `fairproj.constraints.STATISTICS` or an alias.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows; by default every row counts as one.
+    pos_label : label, optional
+        The positive label; by default the larger of the two in sort order.
 
     Returns
     -------
     float
+        The largest gap of the statistic's rates: 0 where the groups' rates are equal, at most 1.
+
+    Raises
+    ------
+    ValueError
+        If a group has no rows for one of the rates.
     """
     counts, groups = cell_counts(y_true, y_pred, sensitive_features, sample_weight, pos_label)
     return checked_gap(find_statistic(statistic), counts, groups)
@@ -165,7 +179,37 @@ def check_group_rows(statistic: Statistic, counts: CellCounts, groups: Groups) -
             )
 
 
-def _difference(function: str, statistic: str, doc: str) -> Callable[..., float]:
+_DIFFERENCE_DOC = """{summary}
+
+    {details}
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_rows,)
+        Labels and predicted labels.
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups; several columns are crossed.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows; by default every row counts as one.
+    pos_label : label, optional
+        The positive label; by default the larger of the two in sort order.
+
+    Returns
+    -------
+    float
+        {returns}
+
+    Examples
+    --------
+    >>> from fairproj.metrics import {name}
+    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 0, 0]
+    >>> gap = {name}(y_true, y_pred, sensitive_features=list("aaaabbbb"))
+    >>> round(gap, 2)
+    {example}
+    """
+
+
+def _difference(name: str, statistic: str, example: float, summary: str) -> Callable[..., float]:
     """`gap_difference` of one statistic, as a function of this module."""
 
     def difference(
@@ -185,43 +229,58 @@ def _difference(function: str, statistic: str, doc: str) -> Callable[..., float]
             pos_label=pos_label,
         )
 
-    difference.__name__ = difference.__qualname__ = function
-    difference.__doc__ = doc
+    ratio = find_statistic(statistic).kind == "ratio"
+    difference.__name__ = difference.__qualname__ = name
+    difference.__doc__ = _DIFFERENCE_DOC.format(
+        name=name,
+        summary=summary,
+        details=f'The same as `gap_difference` with ``statistic="{statistic}"``.',
+        returns="0 where the groups' rates are equal, at most 1."
+        + (" It is 1 where nobody is selected." if ratio else ""),
+        example=example,
+    )
     return difference
 
 
 demographic_parity_difference = _difference(
     "demographic_parity_difference",
     "demographic_parity",
+    0.5,
     "Gap of the selection rates, P(positive prediction | group).",
 )
 equal_opportunity_difference = _difference(
     "equal_opportunity_difference",
     "equal_opportunity",
+    0.5,
     "Gap of the true positive rates, P(positive prediction | positive, group).",
 )
 false_positive_rate_difference = _difference(
     "false_positive_rate_difference",
     "false_positive_rate_parity",
+    0.5,
     "Gap of the false positive rates, P(positive prediction | negative, group).",
 )
 equalized_odds_difference = _difference(
     "equalized_odds_difference",
     "equalized_odds",
+    0.5,
     "The larger of the gaps of the true and of the false positive rates.",
 )
 accuracy_difference = _difference(
     "accuracy_difference",
     "accuracy_parity",
+    0.0,
     "Gap of the accuracies, P(correct prediction | group).",
 )
 selection_ratio_shortfall = _difference(
     "selection_ratio_shortfall",
     "selection_ratio",
-    "1 minus the ratio of the smallest to the largest selection rate; 1 if nobody is selected.",
+    0.67,
+    "1 minus the ratio of the smallest to the largest selection rate.",
 )
 predictive_parity_difference = _difference(
     "predictive_parity_difference",
     "predictive_parity",
+    0.33,
     "Gap of the precisions, P(positive | positive prediction, group).",
 )

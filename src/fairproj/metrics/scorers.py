@@ -116,10 +116,40 @@ def make_gap_scorer(
     return GapScorer(metric, sensitive_columns, pos_label)
 
 
-# For GridSearchCV and friends, with set_score_request(sensitive_features=True).
-demographic_parity_scorer = make_gap_scorer("demographic_parity")
-equal_opportunity_scorer = make_gap_scorer("equal_opportunity")
-false_positive_rate_parity_scorer = make_gap_scorer("false_positive_rate_parity")
-equalized_odds_scorer = make_gap_scorer("equalized_odds")
-accuracy_parity_scorer = make_gap_scorer("accuracy_parity")
-selection_ratio_scorer = make_gap_scorer("selection_ratio")
+_DOC = """Scores predictions by minus {gap}, so that larger is better.
+
+This is minus `{function}`. The groups come by metadata routing: call
+``{statistic}_scorer.set_score_request(sensitive_features=True)`` and pass ``sensitive_features`` to
+``fit`` of the search. For groups in columns of X use `make_gap_scorer`.
+"""
+
+
+def _scorer(statistic: str, function: str, gap: str) -> GapScorer:
+    """A scorer with its own docstring, for `help` and the API reference."""
+    scorer = make_gap_scorer(statistic)
+    scorer.__doc__ = _DOC.format(statistic=statistic, function=function, gap=gap)
+    return scorer
+
+
+demographic_parity_scorer = _scorer(
+    "demographic_parity", "demographic_parity_difference", "the gap of the selection rates"
+)
+equal_opportunity_scorer = _scorer(
+    "equal_opportunity", "equal_opportunity_difference", "the gap of the true positive rates"
+)
+false_positive_rate_parity_scorer = _scorer(
+    "false_positive_rate_parity",
+    "false_positive_rate_difference",
+    "the gap of the false positive rates",
+)
+equalized_odds_scorer = _scorer(
+    "equalized_odds",
+    "equalized_odds_difference",
+    "the larger gap of the true and the false positive rates",
+)
+accuracy_parity_scorer = _scorer(
+    "accuracy_parity", "accuracy_difference", "the gap of the accuracies"
+)
+selection_ratio_scorer = _scorer(
+    "selection_ratio", "selection_ratio_shortfall", "the shortfall of the selection ratio from 1"
+)

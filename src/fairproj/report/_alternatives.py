@@ -58,6 +58,11 @@ def alternatives_content(found: Alternatives, source: Source, positive: str) -> 
         and ``more`` are further rows for the table of what was asked.
     positive : str
         The positive label, as text.
+
+    Returns
+    -------
+    dict
+        What `write_report` takes.
     """
     statistic = find_statistic(found.metric)
     content: Content = {

@@ -34,6 +34,11 @@ def frontier_content(
         The name of the frontier and the value of the parameter that are in use.
     note : str
         How the points were measured.
+
+    Returns
+    -------
+    dict
+        What `summarize_estimator` and `summarize_predictions` take as ``frontier``.
     """
     statistic = find_statistic(gap, "gap")
     points = [
@@ -85,6 +90,11 @@ def search_content(search: Content) -> Content:
         ``param_name``, ``value`` (the one that was kept), ``metric``, ``scoring``, ``reason``, and
         ``candidates``, each with ``value``, ``score``, ``score_se``, ``gap``, ``gap_se`` and
         ``useful``.
+
+    Returns
+    -------
+    dict
+        What `summarize_estimator` and `summarize_predictions` take as ``frontier``.
     """
     statistic = find_statistic(search["metric"], "metric")
     candidates = search["candidates"]

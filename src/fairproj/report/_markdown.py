@@ -57,7 +57,18 @@ def _measured(content: Content) -> list[str]:
 
 
 def model_card(content: Content) -> str:
-    """A card to go with the model; what only its owner knows is left to fill in."""
+    """A card to go with the model; what only its owner knows is left to fill in.
+
+    Parameters
+    ----------
+    content : dict
+        From `summarize_estimator` or `summarize_predictions`.
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
     content = printable(content)
     ask = "*To be filled in by the owner of the model.*"
     name = content["title"].removeprefix("Fairness report: ")

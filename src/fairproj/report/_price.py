@@ -10,10 +10,11 @@ import numpy as np
 
 from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
+from fairproj.data.checks import percent
 from fairproj.estimators.price import Price
 from fairproj.inference.paired import paired_difference_interval
 from fairproj.report._content import Content, finite
-from fairproj.report._words import confidence_words, percent, points, target_gap
+from fairproj.report._words import confidence_words, points, target_gap
 
 _NAMES = {
     "accuracy": "accuracy",

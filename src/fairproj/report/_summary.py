@@ -18,7 +18,7 @@ from fairproj.boosting.monitor import says_both
 from fairproj.boosting.record import History
 from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
-from fairproj.data.checks import check_aligned, plain_labels
+from fairproj.data.checks import check_aligned, percent, plain_labels
 from fairproj.data.types import Codes
 from fairproj.estimators.price import measure_on_rows
 from fairproj.inference import FairnessReport
@@ -129,6 +129,7 @@ def summarize_estimator(
     Returns
     -------
     dict
+        Plain lists, texts and numbers; `fairproj.report` describes the fields.
     """
     check_aligned(X=X, y=y, sensitive_features=sensitive_features)
     groups = find_sensitive_features(estimator, X, sensitive_features)
@@ -314,7 +315,7 @@ def _add_weights(content: Content, model: Any) -> None:
         1,
         f"Training weighted errors by label ({weighted}). The balanced accuracy, the mean of the "
         "shares of both labels that are predicted correctly, is "
-        f"{_words.percent(scores['balanced accuracy'])}.",
+        f"{percent(scores['balanced accuracy'])}.",
     )
 
 
@@ -348,14 +349,27 @@ def summarize_predictions(
         Labels and predictions.
     sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
         The groups; several columns are crossed.
-    metric, max_gap, confidence, frontier, source : as for `summarize_estimator`
-    other_targets, simultaneous : as for `summarize_estimator`
+    metric : str, default="equal_opportunity"
+        The gap to look at, by its name in `fairproj.constraints.STATISTICS` or an alias.
+    max_gap : float, optional
+        The largest gap allowed; without it, there is no verdict.
+    confidence : float, default=0.95
+        Of every interval by itself, or of all intervals together.
     pos_label : label, optional
         The positive label; by default the larger in sort order.
+    frontier : dict, optional
+        From `frontier_content` or `search_content`.
+    source : Source, optional
+        Where the rows come from.
+    other_targets : mapping of str to float, optional
+        The largest values allowed for other gaps, by their names.
+    simultaneous : bool, default=False
+        Whether all intervals hold together with the stated confidence.
 
     Returns
     -------
     dict
+        Plain lists, texts and numbers; `fairproj.report` describes the fields.
     """
     counts, groups = cell_counts(y_true, y_pred, sensitive_features, pos_label=pos_label)
     positive = _positive_label(y_true, y_pred, counts) if pos_label is None else str(pos_label)

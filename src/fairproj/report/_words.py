@@ -7,7 +7,7 @@ from typing import Any
 
 from fairproj.boosting.certificate import Certificate, GapCertificate
 from fairproj.constraints import STATISTICS, Constraint, find_statistic, statistic_names
-from fairproj.data.checks import counted
+from fairproj.data.checks import counted, percent
 from fairproj.report._content import Content
 from fairproj.report._training import error_weights, limit_words, opposite_labels
 
@@ -29,10 +29,6 @@ def constraint(constraints: Any) -> str:
             if statistic.constrainable and statistic.constraint == constraints:
                 return statistic.title
     return f"the user's own ({type(constraints).__name__})"
-
-
-def percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
 
 
 def confidence_words(value: float) -> str:

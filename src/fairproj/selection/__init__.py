@@ -1,6 +1,6 @@
 """Splits by group and label, the frontier of score and gap, and searches for models."""
 
-from fairproj.selection.alternatives import find_alternatives
+from fairproj.selection.alternatives import default_grid, find_alternatives
 from fairproj.selection.comparison import Alternatives, SearchOutcome
 from fairproj.selection.confirm import ConfirmedClassifier
 from fairproj.selection.errors import NoSolutionFoundError
@@ -16,6 +16,7 @@ __all__ = [
     "GapSearchCV",
     "NoSolutionFoundError",
     "SearchOutcome",
+    "default_grid",
     "fair_train_test_split",
     "fairness_frontier",
     "find_alternatives",

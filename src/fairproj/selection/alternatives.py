@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel
 
 from fairproj.boosting.requirements import find_requirements
 from fairproj.constraints import STATISTICS, Statistic, find_statistic
-from fairproj.data.checks import check_aligned, check_lengths, listing
+from fairproj.data.checks import check_aligned, check_lengths, listing, percent
 from fairproj.data.columns import take_rows
 from fairproj.data.sample import Sample, make_sample, match_groups
 from fairproj.data.types import Array, Codes
@@ -219,8 +219,8 @@ def split_in_three(
         test_size = float(test_rows.mean())
         if not 0 < test_size < 1 - selection_size:
             raise ValueError(
-                f"test_rows holds {test_size:.0%} of the rows; it must hold some, and leave rows "
-                f"to train on besides selection_size={selection_size:g}"
+                f"test_rows holds {percent(test_size, 0)} of the rows; it must hold some, and "
+                f"leave rows to train on besides selection_size={selection_size:g}"
             )
     for name, size in (("selection_size", selection_size), ("test_size", test_size)):
         if not 0 < size < 1:
@@ -341,6 +341,11 @@ def default_grid(
     gaps : mapping of str to float
         The plain model's gaps on the training rows, by name.
     estimator : FairBoostClassifier
+        The plain model, whose trees and seed the candidates start from.
+
+    Returns
+    -------
+    list of dict
     """
     trees: list[dict[str, Any]] = [{}]
     if estimator.max_leaf_nodes is not None and estimator.max_leaf_nodes > 3:

@@ -327,27 +327,65 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
                 setattr(self, name, getattr(model, name))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels by the finished model."""
+        """Labels by the finished model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         check_is_fitted(self, "estimator_")
         labels: NDArray[Any] = self.estimator_.predict(X)
         return labels
 
     @available_if(lambda self: _has(self, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of both classes by the finished model."""
+        """Probabilities of both classes by the finished model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+        """
         check_is_fitted(self, "estimator_")
         probabilities: Array = self.estimator_.predict_proba(X)
         return probabilities
 
     @available_if(lambda self: _has(self, "decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
-        """Margins by the finished model; positive means ``classes_[1]``."""
+        """Margins by the finished model; positive means ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         check_is_fitted(self, "estimator_")
         margin: Array = self.estimator_.decision_function(X)
         return margin
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score of the finished model, by its own ``score``."""
+        """The score of the finished model, by its own ``score``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self, "estimator_")
         more = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.estimator_.score(X, y, **more))

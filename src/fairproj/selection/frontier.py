@@ -77,6 +77,15 @@ class Frontier:
 
         Values within 1e-9 of each other are equal. Rows whose models are not useful do not count.
 
+        Parameters
+        ----------
+        gap, score : str
+            Columns of `frame`.
+
+        Returns
+        -------
+        array of bool
+
         Examples
         --------
         >>> import pandas as pd
@@ -125,8 +134,20 @@ class Frontier:
     ) -> Any:
         """Points with standard errors, the frontier drawn, dominated points faint.
 
-        Further keywords go to matplotlib (``color``, ``marker``, ``label``). Several frontiers can
-        share axes: ``ax = one.plot(); other.plot(ax=ax, marker="s"); ax.legend()``.
+        Several frontiers can share axes:
+        ``ax = one.plot(); other.plot(ax=ax, marker="s"); ax.legend()``.
+
+        Parameters
+        ----------
+        gap, score : str
+            Columns of `frame`.
+        ax : matplotlib axes, optional
+        **style
+            Further keywords of matplotlib, such as ``color``, ``marker`` and ``label``.
+
+        Returns
+        -------
+        matplotlib axes
         """
         gap = find_statistic(gap, "gap").name
         best, frame = self.pareto(gap, score), self.frame

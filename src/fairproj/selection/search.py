@@ -478,24 +478,62 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         return self.best_estimator_
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels by the kept model."""
+        """Labels by the kept model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         labels: NDArray[Any] = self._best().predict(X)
         return labels
 
     @_delegated("predict_proba")  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of both classes by the kept model."""
+        """Probabilities of both classes by the kept model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows, 2)
+        """
         probabilities: Array = self._best().predict_proba(X)
         return probabilities
 
     @_delegated("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Array:
-        """Margins by the kept model; positive means ``classes_[1]``."""
+        """Margins by the kept model; positive means ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
         margin: Array = self._best().decision_function(X)
         return margin
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score of the kept model, by ``scoring``."""
+        """The score of the kept model, by ``scoring``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
         best = self._best()
         more = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.scorer_(best, X, y, **more))

@@ -48,11 +48,33 @@ class FairStratifiedKFold(GroupsConsumerMixin, BaseCrossValidator):  # type: ign
     def split(
         self, X: Any, y: Any, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Pairs of training and test rows."""
+        """Pairs of training and test rows.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+        groups : array-like of shape (n_rows,) or (n_rows, n_columns)
+            The sensitive features; several columns are crossed.
+
+        Returns
+        -------
+        iterator of tuple of array
+            Training rows and test rows, by position.
+        """
         yield from self.split_cells(make_cells(y, groups))
 
     def split_cells(self, cells: Cells) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """The same for rows whose labels and groups are checked already."""
+        """The same for rows whose labels and groups are checked already.
+
+        Parameters
+        ----------
+        cells : Cells
+
+        Returns
+        -------
+        iterator of tuple of array
+        """
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise ValueError(
                 f"n_splits must be a number of folds, 2 or more; got {self.n_splits!r}"
@@ -63,6 +85,17 @@ class FairStratifiedKFold(GroupsConsumerMixin, BaseCrossValidator):  # type: ign
         yield from folds.split(np.zeros(len(cells.index)), cells.index)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """The number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored.
+
+        Returns
+        -------
+        int
+        """
         return self.n_splits
 
     def __repr__(self) -> str:
@@ -82,7 +115,22 @@ def fair_train_test_split(
 ) -> list[Any]:
     """scikit-learn's ``train_test_split``, stratified by group and label.
 
-    Returns training and test part of X, of y, of the sensitive features, and of what follows.
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+    sensitive_features : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups; several columns are crossed.
+    *more : array-like
+        Further arrays to split, such as sample weights.
+    test_size : float, default=0.25
+        The share of the rows in the test part.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    list
+        Training and test part of X, of y, of the sensitive features, and of what follows.
 
     Examples
     --------
