@@ -164,6 +164,7 @@ def test_permutation_importance(page):
     assert any(gained.values())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of MLflow and what it imports
 def test_mlflow(monkeypatch, tmp_path):
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
