@@ -100,7 +100,7 @@ docs: $(VENV)/.docs  ## build the documentation into docs/_build/html and check 
 	$(BIN)/python docs/check_links.py
 	@echo "open docs/_build/html/index.html"
 
-release: $(VENV)/.release  ## wheel and sdist into dist/, checked in clean environments without and with each extra
+release: $(VENV)/.release  ## wheel and sdist into dist/, checked in clean environments, and the page of what was found: some ten minutes
 	$(BIN)/python tools/check_release.py
 
 clean:  ## remove the environment and everything built

@@ -104,9 +104,7 @@ def test_python_blocks_run_and_print_what_the_page_shows(path, tmp_path, monkeyp
         if kind == "text":
             if text not in SCRIPTS_PRINT.values():
                 assert_shown(text, printed)
-        elif "import mlflow" in text:
-            pytest.importorskip("mlflow")
-        else:
+        elif "import mlflow" not in text:  # executed by test_ecosystem.py
             exec(compile(text, path.name, "exec"), names)
             printed = capsys.readouterr().out
     plt.close("all")

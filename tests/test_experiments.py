@@ -551,3 +551,11 @@ def test_without_its_extra_the_command_says_what_to_install(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(SystemExit, match=r"needs typer; install it with pip install 'fairproj\["):
         main()
+
+
+@pytest.mark.parametrize("package", ["fairlearn", "matplotlib", "msgspec"])
+def test_without_its_extra_the_function_says_what_to_install(package, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf"need {package}; .* 'fairproj\[reproduce\]'"):
+        _reproduce.reproduce(tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -112,22 +112,25 @@ def build(folder: Path, python: str, pins: list[str]) -> Path:
     return interpreter
 
 
-def versions(interpreter: Path) -> dict[str, str]:
+def versions(interpreter: Path, packages: Iterable[str] = SHOWN) -> dict[str, str]:
+    """The versions of Python and of some packages in an environment."""
     code = (
         "import json, sys\nfrom importlib.metadata import version\n"
-        f"found = {{name: version(name) for name in {SHOWN}}}\n"
+        f"found = {{name: version(name) for name in {list(packages)}}}\n"
         "print(json.dumps({'python': sys.version.split()[0]} | found))"
     )
     return json.loads(subprocess.check_output([interpreter, "-c", code]))
 
 
-def run_tests(interpreter: Path, tests: list[str], report: Path, *, oldest: bool) -> dict[str, int]:
-    """How many tests passed, were skipped and failed."""
+def run_tests(
+    interpreter: Path, tests: list[str], report: Path, *, oldest: bool, folder: Path = ROOT
+) -> dict[str, int]:
+    """How many tests passed, were skipped and failed; they are run from a folder."""
     command = [interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
     # Old packages use what is deprecated in the newest packages that they depend on.
     for category in OBSOLETE if oldest else ():
         command += ["-W", f"ignore::{category}"]
-    code = subprocess.run([*command, *tests], cwd=ROOT).returncode
+    code = subprocess.run([*command, *tests], cwd=folder).returncode
     if code not in (0, 1):
         raise SystemExit(f"pytest could not run in {interpreter} (exit code {code})")
     suite = ElementTree.parse(report).getroot().find("testsuite")

@@ -1,11 +1,11 @@
-"""Boosted classifiers whose error rates differ little between groups, with a certificate."""
+"""Boosted classifiers whose approval or error rates differ little between groups."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Batches",

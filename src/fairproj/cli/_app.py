@@ -88,8 +88,8 @@ def load_command(name: str) -> Any:
 
 app = typer.Typer(
     cls=LazyGroup,
-    help="Train classifiers whose error rates differ little between groups, and audit any "
-    "classifier.\n\n"
+    help="Train classifiers whose approval rates, or error rates, differ little between groups, "
+    "and audit any classifier.\n\n"
     "Start with: fairproj demo\n\n"
     "Exit codes: 0 success; 1 an error in a file or a value; 2 wrong usage; 3 the gap is above "
     "--max-gap; 4 too few rows to tell whether it is; 5 the model is not useful; 6 no "

@@ -6,11 +6,11 @@ The text around them is in ``paper.md`` and ``readings.md``.
 from __future__ import annotations
 
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
 
-from fairproj.baselines._fairlearn import fairlearn
 from fairproj.boosting.record import History
 from fairproj.data.checks import percent
 from fairproj.experiments import _figures as figures
@@ -19,7 +19,6 @@ from fairproj.experiments._claims import RIVALS, at_the_same_gap, claims, gap_di
 from fairproj.experiments._run import Results
 from fairproj.experiments._study import study_parts
 from fairproj.io.atomic import write_text
-from fairproj.io.figures import matplotlib
 from fairproj.io.records import from_json
 
 _FEW = "**A quick run: with so few splits, differences and verdicts mean next to nothing.**\n\n"
@@ -27,9 +26,11 @@ _FEW = "**A quick run: with so few splits, differences and verdicts mean next to
 
 def check_extras(plan: str) -> None:
     """Raise an error for a missing package before any fit."""
-    if plan == "paper":
-        matplotlib()
-        fairlearn("reductions")
+    for package in ("fairlearn", "matplotlib", "msgspec") if plan == "paper" else ():
+        if find_spec(package) is None:
+            raise ImportError(
+                f"the experiments need {package}; install it with pip install 'fairproj[reproduce]'"
+            )
 
 
 def write_page(page: Path, results: Results, command: str) -> None:
