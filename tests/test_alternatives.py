@@ -536,9 +536,13 @@ def drawn_pairs(metric, rates, n_rows, rng):
 
 @pytest.mark.slow
 def test_models_without_a_gap_are_rarely_told_apart():
-    """The plain model selects more, so its rates are noisier and its gap in a sample is larger."""
+    """The plain model selects more, so its rates are noisier and its gap in a sample is larger.
+
+    The control resamples the gaps themselves.
+    """
     rng, n_runs = np.random.default_rng(0), 40
-    rates = [0.3] * 12, [0.1] * 12
+    naive = 0
+    rates = [0.5] * 12, [0.05] * 12
     plan = Plan(STATISTICS["demographic_parity"], "roc_auc", 0.01, 0, 0.95, 100, 0)
     outcomes = []
     for _ in range(n_runs):
@@ -549,8 +553,11 @@ def test_models_without_a_gap_are_rarely_told_apart():
         resampled = resample(figures, 100, 0).totals
         comparison._add_differences(table, figures, [*widest], resampled, plan)
         outcomes.append(comparison._outcome(table, plan))
+        change = np.diff(resampled[:, :, TOTALS.index("gap")], axis=1)
+        naive += not np.quantile(change, 0.025) <= 0 <= np.quantile(change, 0.975)
     wrong = sum(outcome is not SearchOutcome.UNCERTAIN for outcome in outcomes)
     assert wrong <= stats.binom.ppf(0.999, n_runs, 0.05)
+    assert naive > stats.binom.ppf(0.999, n_runs, 0.05), "the control should fail"
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ def test_votes():
     assert vote(0.5) == 0
     assert np.isclose(vote(0.2), 0.5 * np.log(4))
     assert vote(0.0) == vote(ERROR_FLOOR) < 20
+    assert vote(0.0) == pytest.approx(18.42, abs=0.005), "as the comment on ERROR_FLOOR says"
 
 
 @pytest.mark.parametrize("discrete", [True, False])

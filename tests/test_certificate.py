@@ -249,6 +249,7 @@ def test_history_as_table_and_json():
     assert from_json(to_json(history), History) == history
     assert history.limits == (0.15, 0.2)
     assert "7 rounds" in repr(history)
+    assert model.certificate_.stop == history.stop_reason.sentence
 
 
 def limit_certificate(**state):
@@ -488,8 +489,8 @@ def observation(**changes):
     return Observation(**(numbers | changes))
 
 
-def watched_history(bias=0.0, bound="multiplicative"):
-    """Three rounds, two of them kept."""
+def watched_history(bias=0.0, bound="multiplicative", kept=2):
+    """Three rounds, by default two of them kept."""
     with_bias = Bias(value=0.4, accuracy=0.65, loss=0.7, rates=(), gaps=(0.04, 0.1))
     rounds = [
         Round(0.2, 0.3, None, 0.1, 0.5, -0.1, (), (), (), observation(cost_change=0.0)),
@@ -504,7 +505,7 @@ def watched_history(bias=0.0, bound="multiplicative"):
         StopReason.EARLY,
         ("true positive rate", "selection rate"),
         ("a", "b", "c", "d"),
-        kept=2,
+        kept=kept,
         bias=bias,
         bound=bound,
     )
@@ -543,6 +544,12 @@ def test_a_gap_certificate_is_that_of_the_rounds_kept():
     assert found.mean_edge_w == pytest.approx(0.15)
     assert found.mean_tv == pytest.approx(0.1)
     assert gap_certificate(bound=None).bound_cost_loss is None
+
+
+def test_a_gap_certificate_has_the_losses_of_the_last_round():
+    found, columns = gap_certificate(kept=3), watched_history(kept=3).columns
+    assert found.loss == pytest.approx(math.exp(-0.9))
+    assert found.bound_cost_loss == columns["bound_cost_loss"][2] != columns["bound_cost_loss"][1]
 
 
 def test_a_gap_certificate_with_a_bias_is_of_the_margin_with_it():

@@ -15,10 +15,12 @@ from fairproj.inference.differences import (
     MOST_SUMMED,
     Pair,
     _at_least,
+    _far_below,
     _leading,
     _ordered,
     _rank,
     _Test,
+    _Tests,
     difference_bound,
     largest_difference_bound,
     largest_difference_low,
@@ -234,3 +236,48 @@ def test_a_group_without_rows_does_not_change_what_the_others_show():
     assert known > 0.3
     more = largest_difference_low(np.append(hits, 0.0), np.append(rows, 0.0), 0.95)
     assert more == known
+
+
+@pytest.mark.parametrize("confidence", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("pair", [Pair(30, 60, 20, 60), Pair(9, 10, 2, 25), Pair(2, 40, 30, 35)])
+def test_below_a_half_the_bound_lies_below_what_was_seen(pair, confidence):
+    """The least difference that is refuted, found by halving."""
+    test = _Test(pair, confidence, *FINE)
+    low, expected = -1.0, 1.0
+    while expected - low > 1e-5:
+        middle = (low + expected) / 2
+        low, expected = (low, middle) if test.refutes(middle) else (middle, expected)
+    assert expected < pair.hits_a / pair.n_a - pair.hits_b / pair.n_b
+    assert difference_bound(pair, confidence) == pytest.approx(expected, abs=5e-4)
+
+
+@pytest.mark.parametrize("pair", [Pair(30, 60, 20, 60), Pair(90, 300, 100, 400), Pair(1, 9, 3, 7)])
+def test_a_bound_takes_few_evaluations(pair, monkeypatch):
+    """It is sought between the difference seen and twice as far out as Newcombe's limit."""
+    tried, p_value = [], _Test.p_value
+    monkeypatch.setattr(
+        _Test, "p_value", lambda self, at: tried.append(float(at)) or p_value(self, at)
+    )
+    difference_bound(pair, 0.95)
+    seen = pair.hits_a / pair.n_a - pair.hits_b / pair.n_b
+    assert min(tried) >= seen - 1e-12
+    inside = [each for each in tried if each < 1]
+    rank = float(_rank(pair, stats.norm.ppf(0.95)))
+    assert len(tried) - len(inside) == 1, "1 itself is tried once"
+    assert max(inside) <= 2 * rank - seen + 1e-12
+    assert len(tried) <= 9
+
+
+def test_the_rates_are_cut_into_as_many_cells_as_asked_for():
+    pairs = Pair(*(np.array([each]) for each in (3, 10, 5, 20)))
+    for cells in (8, 96):
+        tests = _Tests(pairs, 0.95, cells, 24)
+        assert tests._lower.shape == (1, cells)
+
+
+def test_pairs_are_far_below_a_bound_by_hoeffding():
+    """exp(-2 (bound - rank)^2 / (1 / n_a + 1 / n_b)) is 2e-9 at 0.2, and 0.08 at 0.1."""
+    pair = Pair(*(np.array([each]) for each in (250, 500, 250, 500)))
+    assert _far_below(0.4, np.array([0.2]), pair, 0.95)
+    assert not _far_below(0.271, np.array([0.2]), pair, 0.95)  # 0.08
+    assert not _far_below(0.2, np.array([0.4]), pair, 0.95)

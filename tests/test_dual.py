@@ -1,5 +1,7 @@
 """The solver of the dual: each part by itself, and what happens where a part gives up."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -216,3 +218,91 @@ def test_the_residual_is_how_far_the_conditions_are_from_holding():
     assert residual([2.0, -1.0], [0.1, -0.1]) == pytest.approx(0)
     assert residual([2.0, -1.0], [0.04, -0.1]) == pytest.approx(0.06)
     assert residual([2.0, -1.0], [-0.1, -0.1]) == pytest.approx(0.2)
+
+
+def newton_problem(seed, span=20.0):
+    """Log masses, features, slack, and the solution."""
+    rng = np.random.default_rng(seed)
+    features, epsilon = features_of(rng, 12, 3), np.full(3, 0.01)
+    log_mass = -span * rng.uniform(0, 1, 12)
+    return log_mass, features, epsilon, solve_dual(log_mass, features, epsilon, np.zeros(3))
+
+
+def residual_at(lam, log_mass, features, epsilon):
+    _, mass = tilted_mass(log_mass, features, lam)
+    return dual._residual(dual._Point(lam, 0.0, mass, mass @ features), epsilon)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_start_that_is_nearly_the_solution_is_still_improved(seed):
+    """The wider tolerance is for steps that rounding has stopped, not for a start."""
+    log_mass, features, epsilon, solution = newton_problem(seed)
+    lam = solution.multipliers
+    start = np.where(lam != 0, lam + 1e-10, 0.0)
+    assert dual.TOLERANCE < residual_at(start, log_mass, features, epsilon) < dual.ROUNDING
+    found, n_steps = dual._newton(log_mass, features, epsilon, start, 50)
+    assert n_steps >= 1
+    assert residual_at(found, log_mass, features, epsilon) <= dual.TOLERANCE
+
+
+@pytest.mark.parametrize("share", [1.0, 0.6])
+@pytest.mark.parametrize("seed", range(4))
+def test_near_the_solution_corrections_are_enough(seed, share, monkeypatch):
+    """Also those that leave less than half of the residual, as 0.6 of a correction does."""
+    log_mass, features, epsilon, solution = newton_problem(seed)
+    lam, correction = solution.multipliers, dual._correction
+    monkeypatch.setattr(dual, "_correction", lambda *point: share * correction(*point))
+    monkeypatch.setattr(dual, "_step", lambda *_: pytest.fail("a step was taken"))
+    start = np.where(lam != 0, lam + 1e-5, 0.0)
+    found, n_steps = dual._newton(log_mass, features, epsilon, start, 50)
+    assert 1 <= n_steps <= (4 if share == 1 else 35)
+    np.testing.assert_allclose(found, lam, atol=1e-9)
+
+
+@pytest.mark.parametrize("span", [20.0, 60.0])
+def test_the_radius_is_doubled_only_after_a_step_that_it_has_made_shorter(span, monkeypatch):
+    log_mass, features, epsilon, _ = newton_problem(1, span)
+    taken, step = [], dual._step
+
+    def watched(point, features, epsilon, radius, residual):
+        found = step(point, features, epsilon, radius, residual)
+        taken.append((radius, found.limited))
+        return found
+
+    monkeypatch.setattr(dual, "_step", watched)
+    dual._newton(log_mass, features, epsilon, np.zeros(3), 200)
+    assert {limited for _, limited in taken} == {True, False}
+    for (radius, limited), (following, _) in pairwise(taken):
+        assert following == dual._FIRST_RADIUS or (limited and following == 2 * radius)
+
+
+def test_where_rounding_stops_the_fall_the_wider_tolerance_ends_the_run(monkeypatch):
+    """Masses that are known to 11 digits cannot meet the conditions to 12."""
+    exact = dual.tilted_mass
+
+    def rounded(*arguments):
+        log_z, mass = exact(*arguments)
+        return log_z, np.round(mass, 11)
+
+    log_mass, features, epsilon, _ = newton_problem(1)
+    monkeypatch.setattr(dual, "tilted_mass", rounded)
+    found, _ = dual._newton(log_mass, features, epsilon, np.zeros(3), 50)
+    assert dual.TOLERANCE < residual_at(found, log_mass, features, epsilon) < dual.ROUNDING
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_alone_find_the_solution_too(seed, monkeypatch):
+    """Falls of F that are smaller than its rounding are no reason to shorten a step."""
+    log_mass, features, epsilon, solution = newton_problem(seed, 700.0)
+    monkeypatch.setattr(dual, "_correction", lambda point, *_: np.zeros(len(point.lam)))
+    lam, _ = dual._in_stages(log_mass, features, epsilon, np.zeros(3), 2.0, 50)
+    np.testing.assert_allclose(lam, solution.multipliers, rtol=1e-9)
+
+
+def test_zeros_stay_exact_from_wherever_they_are_reached():
+    at, lam, _, features, epsilon = points(1)
+    assert (lam == 0).any()
+    for small in np.linspace(1e-4, 1e-3, 50):
+        near = at(np.where(lam == 0, small, lam + 1e-3 * np.sign(lam)))
+        step = dual._step(near, features, epsilon, 4.0, dual._residual(near, epsilon))
+        np.testing.assert_array_equal(step.end == 0, lam == 0)

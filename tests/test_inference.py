@@ -18,8 +18,8 @@ from fairproj.baselines import ThresholdOptimizer
 from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
 from fairproj.inference import exact_interval, gap_upper_bound
-from fairproj.inference.differences import Pair, difference_bound
-from fairproj.inference.intervals import upper_limit
+from fairproj.inference.differences import Pair, difference_bound, difference_range
+from fairproj.inference.intervals import largest_over_pairs, upper_limit
 from fairproj.inference.ratios import shortfall_bound, shortfall_low
 from fairproj.metrics.gaps import cell_counts
 
@@ -51,6 +51,18 @@ def test_confidence_must_lie_between_0_and_1(confidence):
             call()
         nearness = "by more than a billionth" in str(error.value)
         assert nearness == (0 < confidence < 1)
+
+
+def test_a_confidence_just_below_the_largest_is_possible():
+    low, high = exact_interval(3, 10, 1 - 1e-8)
+    expected = stats.binomtest(3, 10).proportion_ci(1 - 1e-8, method="exact")
+    assert (float(low), float(high)) == pytest.approx((expected.low, expected.high), rel=1e-6)
+
+
+def test_a_group_is_not_compared_with_itself():
+    assert largest_over_pairs(np.array([[9.0, 1.0], [2.0, 9.0]])) == 2.0
+    low, high = np.array([0.0, 0.5]), np.array([1.0, 0.5])  # nothing is known of the first group
+    assert difference_range(low, high) == (0.0, 0.5)
 
 
 def test_hits_must_lie_between_0_and_n():

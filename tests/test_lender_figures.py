@@ -231,6 +231,28 @@ def test_paired_intervals_against_normal_theory():
     assert high[1] - low[1] < 2 * 1.96 * unpaired
 
 
+@pytest.mark.slow
+def test_intervals_of_mean_differences_cover():
+    """Means that differ by half a deviation, of a small group and a reference of 60 rows.
+
+    The control takes the mean of the reference for known.
+    """
+    rng, n_runs, true = np.random.default_rng(0), 200, 0.5
+    codes = np.repeat([0, 1], [60, 80])
+    groups = Groups(codes, ["a", "b"])
+    actual, missed, control = np.ones(140, dtype=bool), 0, 0
+    for run in range(n_runs):
+        score = rng.normal(size=140) + true * codes
+        model = ModelFigures(actual, score > 0, score, groups, STATISTICS["demographic_parity"], 0)
+        drawn = resample([model], 400, run).mean_differences[:, 0]
+        low, high = percentile_interval(drawn, 0.95)
+        missed += not low[1] <= true <= high[1]
+        reach = 1.96 / np.sqrt(80)
+        control += abs(model.mean_differences()[1] - true) > reach
+    assert missed <= stats.binom.ppf(0.999, n_runs, 0.07)  # nearly 5 %
+    assert control > stats.binom.ppf(0.999, n_runs, 0.07), "the control should fail"
+
+
 def test_paired_interval_of_the_area_is_scipys():
     """With one group, resamples are those of the ordinary bootstrap."""
     plain, fairer = two_models(400)

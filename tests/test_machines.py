@@ -83,3 +83,8 @@ def test_another_instruction_set_gives_the_same_models(machines):
         assert machines.largest(known, fitted, "margins") <= machines.MARGIN_LIMIT
         assert machines.different_labels(known, fitted) == 0
     assert 0.5 < known["COMPAS, FairBoost: accuracy"] < 0.7  # something was learnt
+
+
+def test_versions_that_the_machine_does_not_have_are_named(machines):
+    assert machines.absent({"3.11.7", "3.13.0"}) == ["Not on this machine: Python 3.12, 3.14."]
+    assert machines.absent({f"{version}.1" for version in machines.PYTHONS}) == []

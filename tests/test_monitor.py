@@ -359,6 +359,17 @@ def test_the_round_of_least_loss_within_the_limits():
     assert choose_round(observed, LIMIT) == (4, 0.0)
 
 
+def test_a_useful_round_of_the_first_half_where_the_later_half_has_none():
+    useful = [False, True, False, False]
+    gaps = [0.06, 0.2, 0.06, 0.07]
+    observed = [
+        seen(0.5, gap, within=False, useful=one) for gap, one in zip(gaps, useful, strict=True)
+    ]
+    assert choose_round(observed, LIMIT) == (2, 0.0)
+    observed[3] = seen(0.5, 0.3, within=False)
+    assert choose_round(observed, LIMIT) == (4, 0.0), "the later half has one"
+
+
 def test_a_bias_only_where_no_round_is_within():
     observed = [
         seen(0.5, 0.2, within=False, bias=(-1.0, 0.7)),

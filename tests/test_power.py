@@ -139,6 +139,16 @@ def test_the_smallest_max_gap_is_where_a_gap_of_0_is_just_confirmed(sizes):
     assert largest_confirmable_gap(sizes, smallest - 0.003, 0.3) is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(300, 500), (400, 400)])
+def test_the_smallest_max_gap_is_confirmed_as_planned(sizes):
+    """And a limit that is a fifth smaller is not: the control."""
+    smallest = smallest_max_gap(sizes)
+    noise = np.sqrt(0.16 / N_DRAWS)
+    assert simulated_power(sizes, (0.5, 0.5), smallest, 0.95) > 0.79 - 4 * noise
+    assert simulated_power(sizes, (0.5, 0.5), 0.8 * smallest, 0.95) < 0.7
+
+
 def test_a_large_gap_is_confirmed_by_few_rows():
     assert rows_to_confirm(0.9) < 10
     assert largest_confirmable_gap([80, 120], 0.9) > 0.7

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 import oracles
 from fairproj import project
 from fairproj.boosting.dual import ProjectionError, independent, solve_dual, tilted_mass
-from fairproj.boosting.projection import Projector, tilt
+from fairproj.boosting.projection import Projector, _divergence, tilt
 from fuzz_projection import pairs
 
 EVENTS = {"all": [(0, 1)], "positive": [(1,)], "odds": [(1,), (0,)]}
@@ -385,3 +385,19 @@ def test_a_feature_of_one_sign_leaves_its_cells_empty():
     w = project(np.log([0.5, 0.3, 0.2]), np.array([[-1.0], [0.0], [0.0]]), np.zeros(1))
     np.testing.assert_allclose(w.mass, [0.0, 0.6, 0.4], atol=1e-9)
     assert w.kl == pytest.approx(np.log(2))
+
+
+def test_features_of_rounding_noise_are_none():
+    """Their multipliers are zero, wherever the search would have started."""
+    features = 1e-13 * np.array([[1.0], [-0.3], [0.5], [-1.0]])
+    found = Projector(features, np.zeros(1))(np.log([0.4, 0.3, 0.2, 0.1]), start=np.array([5.0]))
+    assert found.multipliers.tolist() == [0.0]
+    assert found.balance.tolist() == [0.0]
+    np.testing.assert_allclose(found.mass, [0.4, 0.3, 0.2, 0.1], rtol=1e-15)
+
+
+def test_a_divergence_that_rounding_makes_negative_is_zero():
+    assert _divergence(np.array([0.5, 0.5]), np.array([1e-17, -3e-17])) == 0.0
+    assert _divergence(np.array([0.5, 0.5, 0.0]), np.array([0.2, 0.1, -np.inf])) == (
+        pytest.approx(0.15)
+    )

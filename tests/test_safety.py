@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -138,6 +139,17 @@ forks.preload()
 print(dict(kills.kill_batch(sys.argv[1], random.Random(1), 4)))
 """
 
+# Signals end the command with a code of their own, which no other code may stand for.
+WRONG_CODE = """
+import random, sys
+from fairproj import __main__ as entry
+from safety import forks, kills
+entry._exit = lambda number, _: sys.exit(1)
+kills.SIGNALS = {"SIGTERM": 0.5, "SIGHUP": 0.5}
+forks.preload()
+print(dict(kills.kill_batch(sys.argv[1], random.Random(1), 2)))
+"""
+
 FAULT = """
 import sys
 from safety import faults, forks
@@ -191,6 +203,32 @@ atomic._publish = publish
 def test_half_a_file_would_be_seen():
     counts = ast.literal_eval(in_process(HALF, "export").splitlines()[-1])
     assert counts[kills.HALF] > 0
+
+
+@pytest.mark.slow
+def test_another_exit_code_would_be_seen():
+    counts = ast.literal_eval(in_process(WRONG_CODE, "export").splitlines()[-1])
+    assert counts[kills.CODE] == 2
+
+
+def test_kills_of_another_design_are_not_shown(tmp_path):
+    kept_lines, page = tmp_path / "kills.jsonl", tmp_path / "kill.md"
+    counts = {"killed": 20, "SIGKILL": 12, "SIGTERM": 5, "SIGHUP": 3, kills.OLD: 20}
+    case = {"command": "train", "seed": 0, "first": 0}
+    lines = [
+        {"case": case, "result": {"counts": {"killed": 999, kills.HALF: 1}}},
+        {"case": case | {"signals": kills.SIGNALS}, "result": {"counts": counts}},
+    ]
+    kept_lines.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert kills.write_page(kept_lines, page) == 0
+    text = page.read_text()
+    assert "20 kills of commands" in text
+    assert "50 % SIGKILL, 25 % SIGTERM, 25 % SIGHUP" in text
+    assert "| `train` | 20 | 12 | 5 | 3 | 0 | 20 | 0 | 0 | 0 |" in text
+    counts[kills.CODE] = 2
+    lines[1]["result"]["counts"] = counts
+    kept_lines.write_text(json.dumps(lines[1]) + "\n")
+    assert kills.write_page(kept_lines, page) == 2
 
 
 def test_the_command_goes_on_where_it_was(tmp_path, capsys):

@@ -26,6 +26,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "machines.md"
 MARGIN_LIMIT, SCORE_LIMIT = 1e-10, 0.002
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "lightgbm")
 BLAS = ("Nehalem", "Haswell")  # older than what this machine may have
 GROUPS, ROWS_PER_GROUP = 40, 150
@@ -205,6 +206,8 @@ def compare(settings: list[Setting], others: list[Setting]) -> tuple[str, bool]:
             f"on the test rows. Wanted: at most {SCORE_LIMIT:g}.",
             compared,
         ]
+    there = {versions(each.interpreter).split()[0] for each in [first, *others]}
+    parts += absent(there)
     return "\n\n".join(parts) + "\n", holds
 
 
@@ -219,6 +222,13 @@ def compare_versions(known: Fits, others: list[Setting]) -> tuple[str, bool]:
         numbers = [*(f"{each:.4f}" for each in differ), str(different_labels(known, fits))]
         rows.append([setting.name, *versions(setting.interpreter).split(), *numbers])
     return table(head, rows), holds
+
+
+def absent(there: set[str]) -> list[str]:
+    """Which versions of Python the machine did not have, in a sentence if there are any."""
+    tried = {".".join(version.split(".")[:2]) for version in there}
+    missing = [version for version in PYTHONS if version not in tried]
+    return [f"Not on this machine: Python {', '.join(missing)}."] if missing else []
 
 
 def words(numbers: str) -> str:

@@ -4,18 +4,22 @@
     python tools/matrix.py FOLDER --only oldest --tests tests/test_metrics.py
     python tools/matrix.py FOLDER --python python3.13 --only newest
 
-An environment is created in FOLDER for each row of the table and kept, so that a second run only
-tests. "oldest" pins every requirement with a lower bound to that bound, "newest" to nothing. By
-default the tests of estimators, metrics, searches, model files and commands run, with the packages
-they need; ``--extra`` and ``--tests`` name others (``--extra test --tests tests`` is everything).
-The table of outcomes is printed, and the exit code is 1 if a test fails.
+By default with each of python3.11 to python3.14 on the PATH that starts; of the others, a sentence
+says why they are left out. An environment is created in FOLDER for each row and kept, so
+that a second run only tests. "oldest" pins every requirement with a lower bound to that bound,
+"newest" to nothing. By default the tests of estimators, metrics, searches, model files and commands
+run, with the packages they need; ``--extra`` and ``--tests`` name others (``--extra test --tests
+tests`` is everything). Each row is kept until its environment runs again; the table of all is
+printed and written to benchmarks/results/matrix.md. The exit code is 1 if a test fails.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -25,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 KINDS = ("oldest", "newest")
 EXTRAS = ("cli", "skops", "onnx", "baselines")
 TEST_TOOLS = ("cvxpy", "hypothesis", "polars", "pytest", "pytest-xdist")
@@ -99,6 +105,44 @@ def tools_of(project: dict, names: Iterable[str]) -> list[Requirement]:
     return [requirement for requirement in known if requirement.name in names]
 
 
+def version_of(python: str) -> str | None:
+    """The version of an interpreter, such as 3.13; None if it does not start, as some shims."""
+    code = "import sys; print('{}.{}'.format(*sys.version_info))"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def find_pythons(path: str) -> tuple[dict[str, str], list[str]]:
+    """The first interpreter of each version on a PATH that starts, and why there is no other."""
+    found, skipped = {}, []
+    for version in PYTHONS:
+        name = f"python{version}"
+        places = [shutil.which(name, path=folder) for folder in path.split(os.pathsep) if folder]
+        there = [place for place in places if place]
+        starting = [place for place in there if version_of(place) == version]
+        if starting:
+            found[version] = starting[0]
+        elif there:
+            skipped.append(f"{name} is left out: {there[0]} does not start")
+        else:
+            skipped.append(f"{name} is left out: it is not on the PATH")
+    return found, skipped
+
+
+def named_pythons(names: list[str]) -> dict[str, str]:
+    """Interpreters by version."""
+    found = {}
+    for name in names:
+        version = version_of(name)
+        if version is None:
+            raise SystemExit(f"{name} does not start; name another interpreter with --python")
+        found[version] = name
+    return found
+
+
 def build(folder: Path, python: str, pins: list[str]) -> Path:
     """The interpreter of an environment with these packages, created unless it is there."""
     interpreter, done = folder / "bin" / "python", folder / "pins.json"
@@ -141,9 +185,34 @@ def run_tests(
     return {"passed": total - skipped - failed, "skipped": skipped, "failed": failed}
 
 
+def keep(row: dict[str, object], path: Path) -> list[dict[str, object]]:
+    """All kept rows, with this one in place of an older one of its environment."""
+    rows = json.loads(path.read_text("utf-8")) if path.exists() else []
+    rows = [one for one in rows if one["environment"] != row["environment"]]
+    rows = sorted([*rows, row], key=lambda one: str(one["environment"]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(["[\n", ",\n".join(map(json.dumps, rows)), "\n]\n"]), "utf-8")
+    return rows
+
+
+def page(rows: list[dict[str, object]]) -> str:
+    tried = {".".join(str(row["python"]).split(".")[:2]) for row in rows}
+    missing = [version for version in PYTHONS if version not in tried]
+    parts = [
+        "# Oldest and newest packages",
+        "`python tools/matrix.py FOLDER`: the tests with the oldest and with the newest packages "
+        "that `pyproject.toml` allows, of the last run in each environment. The standard tests are "
+        "those of estimators, metrics, searches, model files and commands.",
+        table(rows),
+    ]
+    if missing:
+        parts.append(f"There are no rows of Python {', '.join(missing)}.")
+    return "\n\n".join(parts) + "\n"
+
+
 def table(rows: list[dict[str, object]]) -> str:
     """A Markdown table with a row for each environment."""
-    head = list(rows[0])
+    head = list(rows[-1])
     lines = [head, ["---"] * len(head), *([row[name] for name in head] for row in rows)]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
@@ -151,24 +220,38 @@ def table(rows: list[dict[str, object]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the environments are kept")
-    parser.add_argument("--only", choices=KINDS, help="one column of the matrix")
-    parser.add_argument("--python", default=sys.executable, help="the interpreter to use")
+    parser.add_argument("--only", choices=KINDS, help="one kind of environment")
+    parser.add_argument("--python", nargs="+", help="interpreters; by default those on the PATH")
     parser.add_argument("--extra", nargs="*", default=EXTRAS, help="extras of pyproject.toml")
     parser.add_argument("--tests", nargs="*", help="arguments of pytest")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="the folder for the page")
     options = parser.parse_args()
+    if options.python:
+        pythons = named_pythons(options.python)
+    else:
+        pythons, skipped = find_pythons(os.environ.get("PATH", ""))
+        for sentence in skipped:
+            print(sentence, flush=True)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*requirements(project, options.extra), *tools_of(project, TEST_TOOLS)]
     tests = options.tests or [f"tests/test_{name}.py" for name in SUBJECTS.split()]
-    rows = []
-    for kind in (options.only,) if options.only else KINDS:
-        pins = sorted({requirement.pin(kind) for requirement in wanted})
-        name = f"{kind}-{Path(options.python).name}"
-        interpreter = build((options.folder / name).resolve(), options.python, pins)
-        report = options.folder.resolve() / f"{name}.xml"
-        outcome = run_tests(interpreter, tests, report, oldest=kind == "oldest")
-        rows.append({"environment": kind, **versions(interpreter), **outcome})
+    rows, failed = [], False
+    for version, python in pythons.items():
+        for kind in (options.only,) if options.only else KINDS:
+            pins = sorted({requirement.pin(kind) for requirement in wanted})
+            name = f"{kind}-python{version}"
+            interpreter = build((options.folder / name).resolve(), python, pins)
+            report = options.folder.resolve() / f"{name}.xml"
+            outcome = run_tests(interpreter, tests, report, oldest=kind == "oldest")
+            failed |= outcome["failed"] > 0
+            selection = " ".join(options.tests) if options.tests else "standard"
+            row = {"environment": name, **versions(interpreter), "tests": selection, **outcome}
+            rows = keep(row, options.output / "matrix" / "rows.json")
+            (options.output / "matrix.md").write_text(page(rows), "utf-8")
+    if not rows:
+        raise SystemExit("no interpreter starts; name one with --python")
     print(table(rows))
-    sys.exit(any(row["failed"] for row in rows))
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The command: try what is not kept yet, and write the pages."""
+"""Try what is not kept yet, and write the pages. POSIX only: Linux and macOS, not Windows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ COMMAND = "python benchmarks/safety"
 
 
 def main(given: list[str] | None = None) -> int:
-    arguments = _parser().parse_args(given)
+    parser = _parser()
+    arguments = parser.parse_args(given)
+    if os.name != "posix":
+        parser.error("this runs on POSIX systems only: it forks, and sends signals")
     failed = 0
     for name in arguments.parts or [*FILES, *RUNS]:
         if name in FILES:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import select
+import signal
+import struct
 import sys
 import time
 import traceback
@@ -16,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fairproj.__main__ import main
+from fairproj import __main__ as entry
 from fairproj.cli._app import load_command
 
 # What commands import when they need it.
@@ -25,6 +27,8 @@ LATE = (
     *("narwhals._pandas_like.dataframe", "pyarrow.pandas_compat", "fairproj.io.exports"),
     *("matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg"),
 )
+ENDING = (signal.SIGTERM, signal.SIGHUP)  # signals that a command heeds
+_OPENED, _ENDED = b".", b"e"
 NAMES = ("train", "predict", "report", "audit", "frontier", "alternatives", "export", "demo")
 
 
@@ -47,6 +51,9 @@ class Fork:
         What it prints as errors.
     opened : list of float
         When it has opened files, in seconds from its start.
+    ended : float or None
+        When the command had ended, after which the process heeds no signal but SIGKILL, on the
+        clock of `time.monotonic`.
     """
 
     process: int
@@ -54,6 +61,7 @@ class Fork:
     errors: Path
     begun: float = field(default_factory=time.monotonic)
     opened: list[float] = field(default_factory=list)
+    ended: float | None = None
     code: int | None = None
 
     def wait(self, until: Callable[[], bool], seconds: float) -> bool:
@@ -64,10 +72,14 @@ class Fork:
             if left <= 0:
                 return True
             if select.select([self.wire], [], [], left)[0]:
-                if not os.read(self.wire, 1):
+                said = os.read(self.wire, 1)
+                if not said:
                     self.finish()
                     return False
-                self.opened.append(time.monotonic() - self.begun)
+                if said == _OPENED:
+                    self.opened.append(time.monotonic() - self.begun)
+                else:
+                    (self.ended,) = struct.unpack("d", os.read(self.wire, 8))
         return True
 
     def finish(self) -> int:
@@ -84,8 +96,10 @@ def start(
 ) -> Fork:
     """Run a command in a folder; ``before`` is called in the fork."""
     far, near = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # until the command can heed them
     process = os.fork()
     if process:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         os.close(near)
         return Fork(process, far, errors)
     code = 1
@@ -95,17 +109,36 @@ def start(
         os.chdir(folder)
         _redirect(errors)
         before()
+        _heed_signals()
         sys.addaudithook(lambda event, args: _tell(near, event, args))
         sys.argv = ["fairproj", *arguments]
-        main()
+        try:
+            entry.main()
+        finally:
+            for number in ENDING:  # blocked in this thread, others would still take them
+                signal.signal(number, signal.SIG_IGN)
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except BaseException:
         traceback.print_exc()
     finally:
+        os.write(near, _ENDED + struct.pack("d", time.monotonic()))
         sys.stderr.flush()
         os._exit(code)
+
+
+def _heed_signals() -> None:
+    """Let signals wait until the command has its handlers, also where nohup runs this process."""
+    installed = entry._exit_on_signals
+
+    def install() -> None:
+        installed()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
+    entry._exit_on_signals = install
 
 
 def _redirect(errors: Path) -> None:
@@ -117,4 +150,4 @@ def _redirect(errors: Path) -> None:
 
 def _tell(wire: int, event: str, args: tuple[Any, ...]) -> None:
     if event == "open" and str(args[0]).endswith(".partial"):
-        os.write(wire, b".")
+        os.write(wire, _OPENED)

@@ -112,7 +112,8 @@ class Alternatives:
     On the test rows, the intervals of rates, gaps and adverse impact ratios are exact, and so are
     those of the accuracy and the selection rate. Those of ROC AUC, KS and the standardized mean
     difference, and of differences between the two models, are percentile intervals of a bootstrap
-    that resamples the rows of each group, the same for both models; they are approximate.
+    that resamples the rows of each group, the same for both models; they are approximate. The KS of
+    a sample is too large on average, and its interval repeats that.
 
     The largest of several noisy differences between groups is larger than the true gap, more so for
     a model with noisier rates, and a bootstrap of the gap repeats that. The interval of the
