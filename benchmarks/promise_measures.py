@@ -30,8 +30,10 @@ from fairproj.inference.gap_change import find_widest_pair, gap_change_interval
 from fairproj.inference.paired import paired_difference_interval
 from fairproj.inference.ratios import ratio_intervals
 from fairproj.inference.report import upper_bound
+from fairproj.inference.score_change import ScoreParts, difference_to_confirm
 from fairproj.report import _importance
 from fairproj.selection import ConfirmedClassifier, confirm
+from fairproj.selection.alternatives import POWER
 from kept import Case
 
 BATCH = 50
@@ -297,6 +299,37 @@ def _scored(random: np.random.Generator) -> list[ModelFigures]:
     return models
 
 
+ROOM_ROWS, ROOM_TOLERANCE = 1000, 0.01
+
+
+def measure_room(case: Case, random: np.random.Generator) -> Case:
+    """How often other rows confirm the ROC AUC of a model that has only just enough room.
+
+    Of models from much better to much worse than the plain one, those count that leave it.
+    """
+    confirmed = n_models = 0
+    while n_models < BATCH:
+        loss = random.uniform(-0.5, 0.5)
+        change, error = _auc_change(random, loss)
+        spare = float(difference_to_confirm(np.array(error), 1.0, CONFIDENCE, POWER))
+        if not 0 <= change + ROOM_TOLERANCE - spare <= error / 4:
+            continue
+        later, its_error = _auc_change(random, loss)
+        n_models += 1
+        confirmed += later - stats.norm.ppf((1 + CONFIDENCE) / 2) * its_error >= -ROOM_TOLERANCE
+    return {"each": [int(confirmed)]}
+
+
+def _auc_change(random: np.random.Generator, loss: float) -> tuple[float, float]:
+    """By how much the area of one model exceeds that of another on some rows, and its error."""
+    actual = random.random(ROOM_ROWS) < 0.3
+    noise = random.normal(size=ROOM_ROWS)
+    own = RELATED * noise + np.sqrt(1 - RELATED**2) * random.normal(size=ROOM_ROWS)
+    scores = (1.5 * actual + noise, (1.5 - loss) * actual + own)
+    plain, other = (ScoreParts.of("roc_auc", actual, actual, score) for score in scores)
+    return other.means[0].mean() - plain.means[0].mean(), other.difference_error(plain)
+
+
 # Confirmation
 
 CONFIRM_ROWS, CONFIRM_LIMIT = 1200, 0.3
@@ -454,6 +487,7 @@ MEASURES: dict[str, Callable[[Case, np.random.Generator], Case]] = {
     "gap changes": measure_changes,
     "scores": measure_scores,
     "confirmation": measure_confirmed,
+    "room": measure_room,
     "splits": measure_splits,
     "importances": measure_importances,
 }

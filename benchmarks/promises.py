@@ -47,6 +47,7 @@ BATCHES = {
     "importances": 200,
     "bounds": 40,
     "confirmation": 40,
+    "room": 40,
     "splits": 40,
     "gap changes": 40,
     "power": 100,
@@ -217,8 +218,14 @@ def _decisions(found: Measured) -> list[list[str]]:
             'here 10 %, of all searches): `GapSearchCV(selection_rule="upper")`',
             "A, C",
             _test("tests/test_selection.py", "test_the_upper_bound_is_wrong_as_seldom_as_stated"),
-            f"{wrong} of {sum(map(len, chosen))} searches (`selection.py`, before steps were "
-            "bounded by the weight of a group's rows)",
+            f"{wrong} of {sum(map(len, chosen))} searches (`selection.py`)",
+        ],
+        [
+            "The test rows confirm the score of the chosen model, if it was chosen among those "
+            "with room (80 %, a plan): `alternatives`",
+            "A, F, G",
+            _test("tests/test_score_change.py", "test_how_often_other_rows_confirm_a_difference"),
+            f"{found.unconfirmed('room', 0)} not confirmed, of 0.20, with only just enough room",
         ],
         [
             "If the gap is within `max_gap` in every part of the rows, no part raises an alarm "
