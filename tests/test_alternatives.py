@@ -171,7 +171,7 @@ def test_test_rows_that_are_given():
         with pytest.raises(ValueError, match="test_rows must hold a boolean for each of the"):
             split_in_three(y, groups, 0.25, 0.25, 0, wrong)
     for few in (np.zeros(len(y), dtype=bool), np.arange(len(y)) >= 0.1 * len(y)):
-        with pytest.raises(ValueError, match=r"test_rows holds (0|90)% of the rows; it must"):
+        with pytest.raises(ValueError, match=r"test_rows holds (0|90) % of the rows; it must"):
             split_in_three(y, groups, 0.25, 0.25, 0, few)
 
 

@@ -962,6 +962,16 @@ def test_a_file_cannot_command_the_terminal(folder, other):
         assert r"\x1b[31mX" in text
 
 
+@pytest.mark.parametrize("date", ["2026-01-31", "checked by X", "20260131", "2026-02-30"])
+def test_the_date_of_training_is_a_date(folder, other, date):
+    model = load(other)
+    record = {**model.metadata_["fairproj train"], "date": date}
+    path = folder / "dated.fairproj"
+    model.save(path, metadata={"fairproj train": record})
+    read = read_record(load(path))
+    assert read is None if date != "2026-01-31" else read.date == date
+
+
 def test_what_the_constraint_cost_is_printed_and_kept(folder, model):
     """Both models measured again with scikit-learn, on the rows that neither was trained on."""
     german = load_german()

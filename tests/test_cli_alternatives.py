@@ -138,7 +138,8 @@ def test_the_report_has_the_plain_model_of_the_search(searched):
     text = (folder / "p.md").read_text()
     assert "the plain model of the search" in text
     assert "same settings" not in text
-    assert dict(shown["asked"])["Search"] == " ".join(content["summary"][:2])
+    said = dict(shown["asked"])["Search, as the model file says"]
+    assert said == " ".join(content["summary"][:2])
     chosen = content["candidates"][1]["params"]
     assert shown["target"]["metric"] == chosen["constraints"]
     assert shown["target"]["max_gap"] == chosen["max_gap"]

@@ -10,6 +10,8 @@ from commands import run, run_json
 from fairproj.cli import _by, _streams
 from fairproj.inference import gaps_by
 from fairproj.io import tables
+from fairproj.io.figures import matplotlib, plain_label
+from fairproj.io.text import escape
 
 ASKED = ("--predictions", "said", "--label", "y", "--sensitive", "sex")
 
@@ -198,3 +200,27 @@ def test_values_of_the_column_do_not_count_as_groups(folder, monkeypatch):
     monkeypatch.setattr(_by, "MOST_VALUES", 5)
     failed = run("audit", folder / "s.csv", *ASKED, "--by", "date", code=1).stderr
     assert "more than 5 different values" in failed
+
+
+@pytest.mark.parametrize("name", ["[/bold]x", "\x1b\u200b\U000e0041", ":smile:", "$a_$"])
+def test_names_of_columns_are_text_in_tables_and_plots(tmp_path, frame, name):
+    frame = frame.rename(columns={"region": name})
+    frame[name] = frame[name].replace("7", "$x^$")
+    frame.to_parquet(tmp_path / "s.parquet")
+    asked = (*ASKED, "--by", name, "--plot", tmp_path / "p.svg")
+    shown = run("audit", tmp_path / "s.parquet", *asked).stdout
+    assert shown.count(escape(name)) >= 2  # the title and the head
+    assert not set(shown) & set("\x1b\u200b\U000e0041")
+
+
+def test_labels_of_plots_are_no_mathematics():
+    ax = matplotlib().figure.Figure().subplots()
+    for text in ("$a_$", "a$b", r"\$x$", r"$\frac{1}{2}$"):
+        ax.set_xlabel(plain_label(text))
+        label = ax.xaxis.label
+        assert label._preprocess_math(label.get_text()) == (text, False)
+
+
+@pytest.mark.parametrize("unsafe", "\x07\xad\u200b\u200d\u202e\u2060\ufeff\U000e0041")
+def test_characters_that_mislead_are_shown_as_codes(unsafe):
+    assert escape(f"a{unsafe}b") == f"a{ascii(unsafe)[1:-1]}b"

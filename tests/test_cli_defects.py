@@ -183,7 +183,7 @@ def test_the_method_of_the_paper_warns_of_a_useless_model():
     frame = law_frame()
     X, y = frame[["lsat", "ugpa", "decile"]], frame["passed"]
     model = FairProjClassifier("demographic_parity", 0.0, n_estimators=1)
-    with pytest.warns(UserWarning, match=r"the model is not useful: it errs on 1\d\.\d% of the"):
+    with pytest.warns(UserWarning, match=r"the model is not useful: it errs on 1\d\.\d % of the"):
         model.fit(X, y, sensitive_features=frame["race"])
     assert np.mean(model.predict(X) != y) >= np.mean(y == "no")
 

@@ -344,3 +344,32 @@ def test_a_model_that_is_no_alternative_has_no_next_step(capsys, name):
     found = SimpleNamespace(chosen=object(), outcome=SearchOutcome[name])
     _show_files(found, [], Path("m.fairproj"), Path("d.csv"))
     assert ("Next: fairproj report" in capsys.readouterr().out) == (name == "FOUND")
+
+
+def test_of_many_groups_the_extreme_rates_are_printed(tmp_path):
+    rng = np.random.default_rng(0)
+    groups = np.repeat([f"g{at:02}" for at in range(60)], 30)
+    frame = pd.DataFrame({"g": groups, "y": rng.integers(2, size=1800)})
+    frame["said"] = (rng.random(1800) < np.repeat(np.linspace(0.05, 0.95, 60), 30)).astype(int)
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    asked = ("audit", tmp_path / "s.csv", "--predictions", "said", "--label", "y")
+    shown = run(*asked, "--sensitive", "g").stdout
+    rates = {row["name"] for row in run_json(*asked, "--sensitive", "g")["rates"]}
+    table = shown[shown.index("Rates by group") : shown.index("Of 60 groups, those with the 10")]
+    assert len(table.strip().splitlines()) == 2 + 20 * len(rates)
+    lowest, highest = frame.groupby("g")["said"].mean().sort_values().index[[0, -1]]
+    assert lowest in table
+    assert highest in table
+    few = frame[frame["g"] < "g40"]
+    few.to_csv(tmp_path / "s.csv", index=False)
+    assert "lowest and the" not in run(*asked, "--sensitive", "g").stdout
+
+
+@pytest.mark.parametrize("options", [(), ("--out-of-core",)])
+def test_a_column_of_dates_that_is_no_group_is_one_of_three_choices(tmp_path, options):
+    days = pd.date_range("2026-01-01", periods=60)
+    frame = pd.DataFrame({"day": days, "x": np.arange(60.0), "y": [0, 1] * 30})
+    frame.to_parquet(tmp_path / "s.parquet")
+    asked = ("--label", "y", "--sensitive", "day", *options, "-o", tmp_path / "m.fairproj")
+    error = run("train", tmp_path / "s.parquet", *asked, code=1).stderr
+    assert "turn them into numbers or text, or give another column" in " ".join(error.split())

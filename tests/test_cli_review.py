@@ -153,7 +153,7 @@ def test_the_aim_of_training_is_not_called_the_limit(folder, confirmed):
     assert dict(content["asked"])["Bound in training (max_gap)"] == (
         f"{max_gap:g}, so that the test of 0.5 would likely succeed"
     )
-    (said,) = [one for one in content["summary"] if "A test after training confirmed" in one]
+    (said,) = [one for one in content["summary"] if "a test after training confirmed" in one]
     assert "with 90 % confidence the equal opportunity gap is at most" in said
     told = words(run("info", path).stdout)
     assert f"{max_gap:g}, so that the test of 0.5 would likely succeed" in told
@@ -161,8 +161,8 @@ def test_the_aim_of_training_is_not_called_the_limit(folder, confirmed):
 
 def test_a_confirmation_says_nothing_of_other_groups(folder, confirmed):
     asked = ("audit", confirmed[0], folder / "rows.csv", "--sensitive", "AGE:40")
-    assert "A test after training confirmed" not in run(*asked).stdout
-    assert "A test after training confirmed" in words(run(*asked[:3]).stdout)
+    assert "a test after training confirmed" not in run(*asked).stdout
+    assert "a test after training confirmed" in words(run(*asked[:3]).stdout)
 
 
 def test_a_test_that_fails_speaks_of_options(folder, tmp_path):

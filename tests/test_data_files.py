@@ -21,12 +21,15 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
+from commands import run
+from fairproj import FairProjClassifier
 from fairproj.io import atomic, tables
 from fairproj.io.atomic import atomic_path, check_writable, write_text
 from fairproj.io.prefetch import prefetch
 from fairproj.io.table_types import column_kinds, column_types
 from fairproj.io.table_writer import write_chunks
 from fairproj.io.tables import DataFile, DataFileError, check_columns
+from simulated import unfair
 
 TABLE = pa.table(
     {
@@ -551,22 +554,63 @@ def test_prefetch_may_end_in_its_own_thread(monkeypatch):
 
 
 def test_formulas_are_quoted_for_spreadsheets(tmp_path):
-    texts = ["=1+1", "+1", "-x", "@sum", "\tx", "a=b", "", None]
+    texts = ["=1+1", "+1", "-x", "@sum", "\tx", "a=b", "", None, "-1.5", "-1,5e-3", "-1+2"]
     table = pa.table(
         {
             "=name": texts,
             "category": pa.array(texts).dictionary_encode(),
-            "number": np.arange(-4.0, 4.0),
+            "large": pa.array(texts, pa.large_string()),
+            "large_category": pa.array(texts, pa.large_string()).dictionary_encode(),
+            "view": pa.array(texts, pa.string_view()),
+            "number": np.arange(-4.0, 7.0),
         }
     )
-    write_chunks(tmp_path / "plain.csv", iter([table]))
+    write_chunks(tmp_path / "plain.csv", iter([table.drop_columns("view")]))
     write_chunks(tmp_path / "safe.csv", iter([table]), spreadsheet_safe=True)
     plain, safe = (
         pd.read_csv(tmp_path / name, keep_default_na=False) for name in ("plain.csv", "safe.csv")
     )
     assert plain["=name"].tolist()[:6] == texts[:6]
-    expected = ["'=1+1", "'+1", "'-x", "'@sum", "'\tx", "a=b", "", ""]
-    assert safe["'=name"].tolist() == safe["category"].tolist() == expected
+    expected = ["'=1+1", "+1", "'-x", "'@sum", "'\tx", "a=b", "", "", "-1.5", "-1,5e-3", "'-1+2"]
+    for name in ("'=name", "category", "large", "large_category", "view"):
+        assert safe[name].tolist() == expected, name
     assert safe["number"].tolist() == plain["number"].tolist()
     write_chunks(tmp_path / "a.parquet", iter([table]), spreadsheet_safe=True)
     assert pyarrow.parquet.read_table(tmp_path / "a.parquet")["=name"].to_pylist() == texts
+
+
+@pytest.mark.parametrize("length", [231, 255])
+def test_names_of_any_length_are_written(tmp_path, length):
+    target = tmp_path / ("é" * 50 + "x" * (length - 104) + ".csv")
+    for text in ("old", "new"):
+        with atomic_path(target) as partial:
+            partial.write_text(text)
+    assert target.read_text() == "new"
+    assert os.listdir(tmp_path) == [target.name]
+
+
+def test_errors_while_a_chunk_is_made_are_about_the_output(tmp_path):
+    def chunks():
+        yield pa.table({"a": ["x"]})
+        raise pa.ArrowNotImplementedError("no kernel")
+
+    with pytest.raises(DataFileError, match=r"o\.csv cannot be written: no kernel"):
+        write_chunks(tmp_path / "o.csv", chunks())
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_predict_quotes_formulas_of_files_that_pandas_writes(tmp_path, suffix):
+    X, y, groups = unfair(300)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = tmp_path / "m.fairproj"
+    FairProjClassifier(n_estimators=2).fit(frame, y, sensitive_features=groups).save(model)
+    texts = ["=1+1", "-1.5", "a"] * 100
+    rows = frame.assign(id=texts, kind=pd.Categorical(texts))
+    data = tmp_path / f"rows{suffix}"
+    (rows.to_parquet if suffix == ".parquet" else rows.to_feather)(data)
+    keep = ["--keep", "id", "--keep", "kind"]
+    output = tmp_path / "o.csv"
+    run("predict", model, data, *keep, "--spreadsheet-safe", "-o", output)
+    written = pd.read_csv(output)
+    assert written["id"].tolist()[:3] == written["kind"].tolist()[:3] == ["'=1+1", "-1.5", "a"]

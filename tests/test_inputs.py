@@ -338,6 +338,27 @@ def test_the_scale_of_weights_does_not_matter(scale, learner):
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, sparse.csr_array])
+@pytest.mark.parametrize("value", [9e307, -1.7e308])
+def test_features_whose_differences_are_infinite_are_refused(make, value):
+    wide = X.copy()
+    wide[:2, 0] = value, -value
+    with pytest.raises(ValueError, match=r"column 0 has numbers beyond 9e\+307, whose differences"):
+        FairProjClassifier(n_estimators=2).fit(make(wide), Y, sensitive_features=GROUPS)
+    model = FairProjClassifier(n_estimators=2).fit(make(X), Y, sensitive_features=GROUPS)
+    with pytest.raises(ValueError, match="column 0 has numbers beyond"):
+        model.predict(make(wide))
+
+
+def test_features_that_trees_take_for_zero_are_named():
+    tiny = X.copy()
+    tiny[:, 1] *= 1e-36 / np.abs(X[:, 1]).max()
+    model = FairProjClassifier(n_estimators=2)
+    with pytest.warns(UserWarning, match="column 'b' has no number beyond 1e-35, which") as caught:
+        model.fit(pd.DataFrame(tiny[:, :2], columns=["a", "b"]), Y, sensitive_features=GROUPS)
+    assert len(caught) == 1
+
+
 def test_category_codes_in_an_array():
     colour, number, y, groups = category_frames()
     codes = np.unique(colour, return_inverse=True)[1] * 10 - 5.0

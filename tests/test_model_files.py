@@ -33,6 +33,7 @@ from fairproj.boosting import losses
 from fairproj.engines.lightgbm import ensemble as lightgbm_ensemble
 from fairproj.engines.sklearn import ConstantLearner
 from fairproj.io import atomic, model_file
+from fairproj.report._words import certificate_words
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).parent / "data"
@@ -966,6 +967,11 @@ ROUND = ["history", "rounds", 0]
         (["facts"], {}, "facts"),
         (["certificate", "n_rounds"], 10**9, "n_rounds is 1000000000"),
         (["certificate", "gap"], None, "certificate does not fit a FairBoostClassifier"),
+        (["certificate", "stop"], "certified by X", r"certificate\.stop is 'certified by X'"),
+        (["certificate", "event"], "true rate by X", "which is not in history.events"),
+        (["certificate", "watched_on"], "10,000,000 rows of X", "'training rows' or 'held-out"),
+        (["baseline", "certificate", "stop"], "good", r"certificate\.stop is 'good'"),
+        (["price", "rows"], "rows certified by X", r"price\.rows is 'rows certified by X'"),
         (["ensemble", "kind"], "pickle", "engine='pickle' is unknown"),
         (["ensemble", "kind"], "sklearn", "columns do not fit"),
         (["ensemble", "votes"], [], "votes in history.rounds"),
@@ -995,6 +1001,19 @@ ROUND = ["history", "rounds", 0]
 )
 def test_values_that_do_not_fit_are_refused(tmp_path, good, where, value, match):
     refuse(change(good, where, value, tmp_path / "m"), match)
+
+
+def test_events_that_no_rate_has_are_quoted(tmp_path, good):
+    """As those of a constraint of one's own, which may say anything."""
+    words = 'rate", certified by X'
+    record = copy.deepcopy(good)
+    record["history"]["events"] = [words]
+    record["certificate"]["event"] = words
+    certificate = load(write(record, tmp_path / "m")).certificate_
+    sentences = [text for _, text in certificate.rows()] + certificate_words(certificate)
+    shown = [text for text in sentences if "certified" in text]
+    assert len(shown) == 2
+    assert all('"rate\', certified by X"' in text for text in shown)
 
 
 def test_facts_are_those_of_the_estimator(tmp_path, good, good_skops):

@@ -157,3 +157,20 @@ def test_a_command_ends_cleanly_wherever_the_signal_comes(folder, code):
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert "Traceback" not in errors
     assert sorted(os.listdir(folder)) == ["compas.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_group_prints_no_traceback_of_workers(folder, number):
+    """As Ctrl-C and a terminal that closes send it, while the workers start."""
+    handler = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    heed = {"preexec_fn": lambda: signal.signal(number, handler), "start_new_session": True}
+    process = start(folder, "alternatives", *SEARCH, "a.html", **heed)
+    workers = set()
+    wait_until(lambda: len(workers.update(descendants(process.pid)) or workers) >= 4)
+    os.killpg(process.pid, number)
+    errors = process.communicate(timeout=30)[1]
+    assert process.returncode == (130 if number == signal.SIGINT else 128 + number), errors
+    assert len(errors.splitlines()) <= 1, errors
+    wait_until(lambda: not any(map(is_running, workers)), 20)
+    assert sorted(os.listdir(folder)) == ["compas.csv"]

@@ -23,7 +23,7 @@ from fairproj.io.unpacked import Limit, free_memory, in_units
 
 HEADER, ROWS = b"a,b,sex,y,predicted\n", b"1.0,2.0,f,yes,no\n" * 600_000  # 10 MB
 BOMBS = ["a.csv.gz", "a.csv.bz2", "a.csv.xz", "a.csv.zst", "a.csv.zip"]
-BOMBS += ["a.parquet", "texts.parquet", "a.feather", "stream.arrow", "nulls.arrow"]
+BOMBS += ["a.parquet", "texts.parquet", "long.parquet", "a.feather", "stream.arrow", "nulls.arrow"]
 
 READ = """
 import resource, sys
@@ -75,6 +75,10 @@ def write_parquet_bomb(path):
         codes = pa.array(np.zeros(40_000, dtype=np.int8))
         coded = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 100_000]))
         table, times = pa.table({"a": coded}).replace_schema_metadata(), 1
+    if path.name == "long.parquet":  # one of 20 MB, and few references
+        codes = np.zeros(5_000, dtype=np.int8)
+        coded = pa.DictionaryArray.from_arrays(codes, ["x" * 20_000_000])
+        table, times = pa.table({"a": coded}).replace_schema_metadata(), 1
     with pa.parquet.ParquetWriter(
         path, table.schema, compression="zstd", store_schema=False
     ) as writer:
@@ -120,6 +124,36 @@ def test_commands_that_read_in_chunks_refuse_them_too(bombs, name):
         asked = ["--predictions", "predicted", "--label", "y", "--sensitive", "sex"]
     error = run("audit", bombs / name, *asked, code=1).stderr
     assert "set FAIRPROJ_MAX_UNPACKED to what it may take, such as 20GB" in error
+
+
+@pytest.mark.slow
+def test_chunks_with_a_long_text_for_many_cells_are_refused(bombs):
+    with pytest.raises(DataFileError, match="its content more than 268 MB"):
+        list(DataFile.from_path(bombs / "long.parquet").chunks(["a"], {}))
+
+
+def test_texts_with_large_dictionaries_are_read_alike(tmp_path):
+    texts = [f"{at % 700:0300}" for at in range(5_000)] + [None, ""]
+    table = pa.table({"a": texts, "b": pa.array(texts, pa.large_string()), "c": ["x"] * 5_002})
+    table = table.append_column("list", pa.array([[text] for text in texts]))
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(table, path, row_group_size=3_000)
+    metadata = pa.parquet.read_metadata(path)
+    assert parquet_sizes.large_dictionaries(path, metadata, 1e6) == []
+    assert parquet_sizes.large_dictionaries(path, metadata, 300_000) == ["b"]
+    assert parquet_sizes.large_dictionaries(path, metadata, 3_000) == ["a", "b"]
+    assert DataFile.from_path(path).read().equals(table)
+    file = DataFile.from_path(path)
+    assert pa.concat_tables(file.chunks(list("bac"), {})).equals(table.select(list("bac")))
+
+
+def test_values_of_fixed_length_count_with_it(tmp_path):
+    path = tmp_path / "a.parquet"
+    values = pa.array([b"x" * 2_000], pa.binary(2_000)).take(pa.array(np.zeros(1_000, dtype=int)))
+    pa.parquet.write_table(pa.table({"a": values}), path)
+    assert path.stat().st_size < 20_000
+    metadata = pa.parquet.read_metadata(path)
+    assert parquet_sizes.content_bytes(path, metadata) == 2_000_000
 
 
 def packed_rows(tmp_path, n_rows=20_000):

@@ -362,6 +362,16 @@ those that were added with `register_statistic`. `find_statistic` knows their al
 """
 
 
+def named(words: str) -> str:
+    """What is compared, in quotes unless it is a rate or a ratio with a registered name.
+
+    The words of a constraint of one's own, also of one in a model file, may say anything.
+    """
+    kinds: tuple[Kind, ...] = ("difference", "ratio")
+    known = {Requirement(rate, kind).words for rate in RATES.values() for kind in kinds}
+    return words if words in known else '"' + words.replace('"', "'") + '"'
+
+
 def register_statistic(statistic: Statistic) -> None:
     """Make a statistic and its rates available by name, everywhere that names are accepted.
 

@@ -15,10 +15,12 @@ import numpy as np
 
 from fairproj.boosting.bounds import GAP_TIE, log_bounds
 from fairproj.boosting.record import History
+from fairproj.constraints import named
 from fairproj.data.checks import counted
 from fairproj.data.types import Array
 from fairproj.engines.base import TIE
 
+WATCHED_ROWS = ("training rows", "held-out rows")
 ROUNDING = 1e-12  # edges are sums over all rows: equality holds up to this
 FEASIBLE = 1e-9
 
@@ -188,7 +190,7 @@ class GapCertificate(_Statement):
     bias : float
         What was added to the margin to bring the gaps within their limits; 0 for nothing.
     watched_on : str
-        Which rows were watched.
+        Which rows were watched: "training rows" or "held-out rows".
     loss, log_loss, train_error : float
         Of the rounds kept, on the training rows at a margin of zero and without the bias: the loss
         (1 for a margin of zero) and the error, class weights included.
@@ -296,7 +298,7 @@ class GapCertificate(_Statement):
         n, rounds = self.n_rounds, counted(self.n_rounds, "round")
         where = "above" if self._exceeded else "not a standard error below"
         where = "within" if self.within else where
-        gap = f"{self.gap:.4f} ({self.event}), {where} max_gap {self.max_gap:g}"
+        gap = f"{self.gap:.4f} ({named(self.event)}), {where} max_gap {self.max_gap:g}"
         if not self.event:
             gap = "nothing was compared"
         return [

@@ -37,7 +37,7 @@ from fairproj.cli._task import DATA_GROUP, Positive, Task, parse_sensitive
 from fairproj.data.ranges import range_names
 from fairproj.inference import GapsBy
 from fairproj.io.atomic import atomic_path
-from fairproj.io.figures import matplotlib
+from fairproj.io.figures import matplotlib, plain_label
 from fairproj.io.records import to_dict
 from fairproj.io.table_types import NUMBERS
 from fairproj.io.tables import DataFiles
@@ -220,7 +220,7 @@ def _draw(gaps: GapsBy, audited: Audited, path: Path) -> None:
     figure = matplotlib().figure.Figure(figsize=size, layout="constrained")
     ax = plot_gaps_by(gaps, ax=figure.subplots())
     assert audited.by is not None
-    ax.set_xlabel(audited.by.name)
+    ax.set_xlabel(plain_label(audited.by.name))
     with atomic_path(path) as partial:
         figure.savefig(partial, format=path.suffix[1:].lower(), dpi=150)
 

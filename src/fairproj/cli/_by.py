@@ -19,6 +19,7 @@ from fairproj.inference import GapsBy
 from fairproj.inference.by import counts_of
 from fairproj.io.table_types import USABLE, expand, kind_of
 from fairproj.io.tables import DataFiles, check_columns, natural_order
+from fairproj.io.text import escape
 from fairproj.report._words import interval_name
 
 _DATES = ("date", "date and time")
@@ -192,7 +193,7 @@ def by_content(gaps: GapsBy, column: ByColumn) -> dict[str, Any]:
 
 def show_by(gaps: GapsBy, column: ByColumn) -> None:
     """Print the gap of each value, and what follows."""
-    head = [column.name, "rows", "smallest\ngroup", "gap", "interval"]
+    head = [escape(column.name), "rows", "smallest\ngroup", "gap", "interval"]
     rows = [
         [
             row["value"],

@@ -24,11 +24,11 @@ def print_line(text: str = "") -> None:
     """Print a line as it is, without rich's markup."""
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=False).print(escape(text), markup=False)
+    Console(highlight=False, soft_wrap=False).print(escape(text), markup=False, emoji=False)
 
 
 def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table; columns of numbers are aligned to the right."""
+    """Print a table; columns of numbers are aligned to the right. Heads may have several lines."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -46,7 +46,8 @@ def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -
         numbers = all(_is_number(row[position]) for row in cells)
         whole = numbers and not any(" " in row[position] for row in cells)
         justify: Any = "right" if numbers and position else "left"
-        table.add_column(name, justify=justify, no_wrap=whole)
+        column = Text("\n".join(map(escape, name.split("\n"))))
+        table.add_column(column, justify=justify, no_wrap=whole)
     for row in cells:
         table.add_row(*map(Text, row))
     console = Console(highlight=False)

@@ -209,6 +209,8 @@ class TrainingRecord:
         _check(len(self.targets) > 0, "targets is empty")
         _check(len(self.task.sensitive) > 0, "task.sensitive is empty")
         _check(set(self.decimals.values()) <= {".", ","}, "decimals has an unknown sign")
+        day = datetime.date.fromisoformat(self.date)  # ValueError unless it is a date
+        _check(day.isoformat() == self.date, "date must be written as in 2026-01-31")
 
     def to_metadata(self) -> dict[str, Any]:
         return {_KEY: to_dict(self)}

@@ -124,9 +124,9 @@ def _source(audited: Audited) -> Source:
     record = audited.record
     more = {}
     if record is not None and record.search_reason is not None:
-        more["Search"] = record.search_reason
+        more["Search, as the model file says"] = record.search_reason
     if record is not None and record.confirmation is not None and audited.as_trained:
-        more["Confirmation"] = record.confirmation.reason
+        more["Confirmation, as the model file says"] = record.confirmation.reason
     return audited.source(command_line(), more)
 
 

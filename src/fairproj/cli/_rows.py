@@ -110,7 +110,7 @@ def make_rows(
     check_task(task)
     frame = with_complete_rows(path, frame, kinds, task.complete)
     check_missing(path, frame, task)
-    check_kinds(path, kinds, task.keys, "give another column")
+    check_kinds(path, kinds, task.keys, "or give another column")
     check_ranged(path, kinds, task)
     if features is None:
         features = choose_features(list(frame.columns), task, path)

@@ -12,19 +12,27 @@ from fairproj.report._words import interval_name
 NOT_MET, UNDECIDED, NOT_USEFUL, NO_SOLUTION = 3, 4, 5, 6
 
 
+_MOST_GROUPS = 40  # of which all rates are printed
+_EXTREME = 10  # lowest and highest rates that are printed of more
+
+
 def show_audit(content: dict[str, Any]) -> None:
     """Print rates, gaps and the summary."""
     data, interval = content["data"], interval_name(content)
     print_line(f"{counted(data['rows'], 'row')}. Positive label: {data['positive_label']}.")
     print_line()
+    rates, n_groups = _extreme(content["rates"]), len(data["groups"])
     show_table(
         "Rates by group",
         ["rate", "group", "rows", "value", interval],
-        [
-            [row["name"], row["group"], f"{row['n']:,}", *_with_interval(row)]
-            for row in content["rates"]
-        ],
+        [[row["name"], row["group"], f"{row['n']:,}", *_with_interval(row)] for row in rates],
     )
+    if len(rates) < len(content["rates"]):
+        print_line(
+            f"Of {n_groups} groups, those with the {_EXTREME} lowest and the {_EXTREME} highest of "
+            "each rate are shown; --json and fairproj report have all."
+        )
+        print_line()
     show_table(
         "Gaps between groups",
         ["gap", "value", interval, "highest", "lowest"],
@@ -35,6 +43,22 @@ def show_audit(content: dict[str, Any]) -> None:
     )
     for sentence in content["summary"]:
         print_line(sentence)
+
+
+def _extreme(rates: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the lowest and the highest of each rate, in their order, if there are many."""
+    by_rate: dict[str, list[dict[str, Any]]] = {}
+    for row in rates:
+        by_rate.setdefault(row["name"], []).append(row)
+    return [row for rows in by_rate.values() for row in _extreme_of_one(rows)]
+
+
+def _extreme_of_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(rows) <= _MOST_GROUPS:
+        return rows
+    known = [at for at, row in enumerate(rows) if row["estimate"] is not None]
+    known.sort(key=lambda at: rows[at]["estimate"])
+    return [rows[at] for at in sorted({*known[:_EXTREME], *known[-_EXTREME:]})]
 
 
 def _gap_name(row: dict[str, Any]) -> str:

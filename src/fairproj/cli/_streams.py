@@ -126,7 +126,7 @@ class Keys:
         """Refuse a label or groups that cannot be used; returns the positive label."""
         name = self.data.name
         check_no_missing(name, {one: self.missing(one) for one in task.keys}, self.n_rows)
-        check_kinds(name, self.kinds, task.keys, "give another column")
+        check_kinds(name, self.kinds, task.keys, "or give another column")
         check_ranged(name, self.kinds, task)
         return positive_label(self.values(task.label), task)
 

@@ -11,6 +11,7 @@ from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._record import TrainingRecord
 from fairproj.cli._show import NOT_MET, NOT_USEFUL, show_audit, show_price
 from fairproj.cli._task import Task
+from fairproj.constraints import named
 from fairproj.data.checks import counted, percent
 from fairproj.io.records import to_dict
 from fairproj.report._price import price_content
@@ -46,7 +47,7 @@ def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
     if compared and not certificate.within:
         return NOT_MET, (
             f"the model misses the target: on the {watched(certificate)} its gap in "
-            f"{certificate.event} is {certificate.gap:z.3f}, {side(certificate)} "
+            f"{named(certificate.event)} is {certificate.gap:z.3f}, {side(certificate)} "
             f"{certificate.max_gap:g}; allow a larger --max-gap, or try {_cures(model)}"
         )
     return 0, ""

@@ -76,7 +76,8 @@ def check_numbers(estimator: Any, X: Any, *, accepts: Collection[str], **options
 
     ``accepts`` is that of an engine; ``options`` are those of ``validate_data``.
     """
-    with text_explained():
+    # Sums by which scikit-learn looks for missing values may overflow.
+    with text_explained(), np.errstate(over="ignore", invalid="ignore"):
         return validate_data(
             estimator,
             X,

@@ -20,6 +20,8 @@ from fairproj.data.reduction import Reduction
 from fairproj.data.types import Matrix
 from fairproj.data.user_warning import warn_user
 
+_LARGEST = float(np.finfo(np.float64).max) / 2
+_ZERO = 1e-35  # up to which LightGBM takes a number for zero, kZeroThreshold in its meta.h
 _MEDIAN_ROWS = 1_000
 
 
@@ -94,6 +96,8 @@ class FeatureEncoder:
             self._categories = self._learn_array(matrix)
             self._booleans = [False] * len(self._names)
             matrix = self._with_codes(matrix)
+        self._check_range(matrix)
+        self._warn_of_tiny(matrix)
         self._had_missing = _columns_with_missing(matrix)
         self._typical, self._n_values = _medians(matrix, self._categories)
         return matrix
@@ -114,6 +118,7 @@ class FeatureEncoder:
                     "pass a data frame like the one of training"
                 )
             matrix = self._with_codes(_csr_matrix(X))
+        self._check_range(matrix)
         if fill:
             return self.fill_missing(matrix)
         self.check_missing(matrix)
@@ -298,7 +303,6 @@ class FeatureEncoder:
             matrix = np.empty((len(frame), len(self._names)), order="F")
             for position in range(len(self._names)):
                 matrix[:, position] = self._column(frame[:, position], position)
-        self._check_finite(matrix)
         return matrix
 
     def _column(self, series: nw.Series[Any], position: int) -> NDArray[np.float64]:
@@ -325,7 +329,12 @@ class FeatureEncoder:
                 f"{listing(self._categories[position].tolist(), 4)}; all count as missing"
             )
 
-    def _check_finite(self, matrix: Matrix) -> None:
+    def _check_range(self, matrix: Matrix) -> None:
+        """Refuse numbers that are infinite, or so large that their differences are."""
+        if sparse.issparse(matrix):
+            wide = np.unique(matrix.indices[np.abs(matrix.data) > _LARGEST])
+            self._refuse_wide([self._names[i] for i in wide])
+            return
         # The extremes of each column tell, without an array of the size of X.
         lowest, highest = column_extremes(matrix)
         infinite = [self._names[i] for i in np.flatnonzero(np.isinf(lowest) | np.isinf(highest))]
@@ -333,6 +342,29 @@ class FeatureEncoder:
             raise ValueError(
                 f"Input X contains infinity in column {listing(infinite)}; use missing values or "
                 "large finite numbers instead"
+            )
+
+        wide = np.flatnonzero(np.maximum(-lowest, highest) > _LARGEST)
+        self._refuse_wide([self._names[i] for i in wide])
+
+    def _refuse_wide(self, names: list[Any]) -> None:
+        if names:
+            raise ValueError(
+                f"column {listing(names)} has numbers beyond {_LARGEST:.2g}, whose differences are "
+                "infinite; scale the column"
+            )
+
+    def _warn_of_tiny(self, matrix: Matrix) -> None:
+        """Name columns of numbers that LightGBM takes for a column of zeros."""
+        if sparse.issparse(matrix):
+            return
+        lowest, highest = column_extremes(matrix)
+        largest = np.maximum(-lowest, highest)
+        tiny = np.flatnonzero((largest > 0) & (largest <= _ZERO))
+        if len(tiny):
+            warn_user(
+                f"column {listing([self._names[i] for i in tiny])} has no number beyond {_ZERO:g}, "
+                "which the built-in trees take for zero; scale the column"
             )
 
     def _chosen(self) -> set[int] | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from fairproj.boosting.certificate import WATCHED_ROWS, Certificate, GapCertificate
 from fairproj.boosting.record import Bias, History, Observation, Round
 from fairproj.boosting.resume import RunFacts
 from fairproj.estimators.price import Price, Scores
@@ -290,9 +291,30 @@ def _check_reading(reading: Observation | Bias, history: History, name: str) -> 
 
 
 def _check_price(price: Price) -> None:
+    _check_watched(price.rows, "price.rows")
     _require(price.n_rows >= 1, f"price.n_rows is {price.n_rows}; it must be at least 1")
     for name, scores in (("price.model", price.model), ("price.plain", price.plain)):
         _check_scores(scores, name)
+
+
+def _check_watched(rows: str, name: str) -> None:
+    known = " or ".join(map(repr, WATCHED_ROWS))
+    _require(rows in WATCHED_ROWS, f"{name} is {rows[:40]!r}; it must be {known}")
+
+
+def check_statement(certificate: Certificate | GapCertificate, history: History) -> None:
+    """Raise ValueError unless the words of a certificate are those of a run with this history."""
+    stop = history.stop_reason.sentence
+    _require(
+        certificate.stop == stop,
+        f"certificate.stop is {certificate.stop[:40]!r}; with this history it must be {stop!r}",
+    )
+    if isinstance(certificate, GapCertificate):
+        _check_watched(certificate.watched_on, "certificate.watched_on")
+        _require(
+            certificate.event in ("", *history.events),
+            f"certificate.event is {certificate.event[:40]!r}, which is not in history.events",
+        )
 
 
 def _check_scores(scores: Scores, name: str) -> None:

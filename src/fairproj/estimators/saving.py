@@ -35,6 +35,7 @@ from fairproj.estimators.model_record import (
     Scalar,
     Value,
     check_record,
+    check_statement,
 )
 from fairproj.io.atomic import write_text
 from fairproj.io.model_file import MAX_BYTES, ModelFileError, encode_model_file, read_model_file
@@ -425,6 +426,7 @@ def _load_certificate(record: ModelRecord) -> Certificate | GapCertificate:
             f"certificate.bias is {certificate.bias:g}, and history.bias {record.history.bias:g}; "
             "they must be equal"
         )
+    check_statement(certificate, record.history)
     return certificate
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import secrets
 import stat
@@ -16,6 +17,7 @@ try:
 except ImportError:  # Windows, where a file that a process has open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
+_MOST_NAME = 200  # bytes, of at most 255 that file systems allow
 _new: ContextVar[set[Path] | None] = ContextVar("new", default=None)
 _partial_files: set[Path] = set()  # of this process
 
@@ -121,7 +123,7 @@ def _claimed(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path, int | N
             mode = _mode(Path(path))
             _remove_leftovers(target)
             while True:
-                partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+                partial = target.with_name(f".{_short(target)}.{secrets.token_hex(8)}.partial")
                 _partial_files.add(partial)
                 partial.touch(0o666 if mode is None else 0o600, exist_ok=False)
                 lock = _lock(partial)
@@ -135,6 +137,14 @@ def _claimed(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path, int | N
             partial.unlink(missing_ok=True)
             _partial_files.discard(partial)
         _unlock(lock)
+
+
+def _short(target: Path) -> str:
+    """The name of the file, or its checksum: with more around it, a name may be too long."""
+    name = os.fsencode(target.name)
+    if len(name) <= _MOST_NAME:
+        return target.name
+    return hashlib.sha256(name).hexdigest()
 
 
 def remove_partial_files() -> None:
@@ -189,7 +199,7 @@ def _mode(path: Path) -> int | None:
 
 def _remove_leftovers(target: Path) -> None:
     """Remove temporary files of the same target that no process is writing any more."""
-    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
+    for leftover in target.parent.glob(f".{glob.escape(_short(target))}.*.partial"):
         lock = _lock(leftover)
         if lock is None and fcntl is not None:
             continue

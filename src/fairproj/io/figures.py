@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairproj.io.text import escape
+
 
 def matplotlib() -> Any:
     """The package, without pyplot, which would choose a window system."""
@@ -24,3 +26,8 @@ def new_axes(*shape: int, figsize: tuple[float, float]) -> Any:
 
     _, axes = plt.subplots(*shape, figsize=figsize, layout="constrained")
     return axes
+
+
+def plain_label(text: Any) -> str:
+    """Text for a plot, without what matplotlib would read as mathematics."""
+    return escape(str(text)).replace("$", r"\$")

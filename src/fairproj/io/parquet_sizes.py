@@ -9,6 +9,7 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections import deque
 from collections.abc import Mapping
@@ -26,10 +27,14 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 _FIXED = {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8, _UUID: 16}  # bytes
 # Fields of FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _ROW_GROUPS, _COLUMNS, _METADATA, _NUM_VALUES = (4, _LIST), (1, _LIST), (3, _STRUCT), (5, _I64)
+_DATA_PAGE, _DICTIONARY_PAGE = (9, _I64), (11, _I64)
+# Fields of PageHeader, and the kind of a page.
+_KIND, _PAGE_SIZE, _IS_DICTIONARY = (1, _I32), (2, _I32), 2
 _ENCRYPTED = ((8, _STRUCT), (9, _BINARY))  # how a column is encrypted, and its metadata if it is
 # What is read of them, by the numbers and kinds of fields.
 _Wanted = Mapping[tuple[int, int], Any]
-_CHUNK: _Wanted = {_METADATA: {_NUM_VALUES: {}}, **{field: {} for field in _ENCRYPTED}}
+_COLUMN: _Wanted = {field: {} for field in (_NUM_VALUES, _DATA_PAGE, _DICTIONARY_PAGE)}
+_CHUNK: _Wanted = {_METADATA: _COLUMN, **{field: {} for field in _ENCRYPTED}}
 _WANTED: _Wanted = {_ROW_GROUPS: {_COLUMNS: _CHUNK}}
 _DAMAGED = "its footer is damaged"
 
@@ -44,7 +49,7 @@ def content_bytes(path: Path, metadata: Any) -> int:
     flat, lists = 0, {}
     for at in range(metadata.num_columns):
         column = schema.column(at)
-        width = _WIDTHS.get(column.physical_type, _TEXT_WIDTH)
+        width = _WIDTHS.get(column.physical_type) or max(column.length or 0, _TEXT_WIDTH)
         if column.max_repetition_level:
             lists[at] = width
         else:
@@ -56,6 +61,48 @@ def content_bytes(path: Path, metadata: Any) -> int:
         max(0, group.total_byte_size, group.num_rows * flat + more)
         for group, more in zip(groups, listed, strict=True)
     )
+
+
+def large_dictionaries(path: Path, metadata: Any, most: float) -> list[str]:
+    """The columns of text whose dictionaries are the largest, so that the others have ``most``.
+
+    One value of a dictionary can stand for every row. Dictionaries count with the bytes that the
+    pages themselves say, which a reader has to unpack.
+    """
+    schema = metadata.schema
+    columns = [schema.column(at) for at in range(metadata.num_columns)]
+    texts = [
+        at
+        for at, one in enumerate(columns)
+        if one.physical_type == "BYTE_ARRAY" and one.path == one.name  # it is in no list or struct
+    ]
+    if not texts or not metadata.num_row_groups:
+        return []
+    try:
+        groups = [group[_COLUMNS] for group in _Reader(_footer(path)).struct(_WANTED)[_ROW_GROUPS]]
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            sizes = {
+                at: max(_dictionary_bytes(data, group[at]) for group in groups) for at in texts
+            }
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+        raise OSError(_DAMAGED) from None
+    total, large = 0, []
+    for at, size in sorted(sizes.items(), key=lambda item: item[1]):
+        total += size
+        if total > most:
+            large.append(columns[at].path)
+    return large
+
+
+def _dictionary_bytes(data: mmap.mmap, chunk: Any) -> int:
+    """The size of the dictionary of a column in a row group, unpacked; 0 without one."""
+    if _METADATA not in chunk:
+        return 0  # it is encrypted
+    column = chunk[_METADATA]
+    start, dictionary = int(column[_DATA_PAGE]), int(column.get(_DICTIONARY_PAGE, 0))
+    start = dictionary if 0 < dictionary < start else start
+    header = _Reader(data, start).struct({_KIND: {}, _PAGE_SIZE: {}})
+    return max(0, int(header[_PAGE_SIZE])) if header[_KIND] == _IS_DICTIONARY else 0
 
 
 def _bytes_in_lists(path: Path, widths: Mapping[int, int]) -> list[int]:
@@ -92,8 +139,8 @@ class _Reader:
     that are wanted are kept: a small file may hold very many others.
     """
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
+    def __init__(self, data: bytes | mmap.mmap, at: int = 0) -> None:
+        self._data, self._at = data, at
 
     def struct(self, wanted: _Wanted) -> dict[tuple[int, int], Any]:
         found, field = {}, 0

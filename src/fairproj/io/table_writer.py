@@ -38,7 +38,7 @@ def write_chunks(path: Path, chunks: Iterable[pa.Table], *, spreadsheet_safe: bo
     apostrophe; plain numbers, such as -1.5, stay as they are.
     """
     kind = _writable_kind(path)
-    convert = quote_formulas if spreadsheet_safe and kind == "csv" else _plain_columns
+    convert = _quote_formulas if spreadsheet_safe and kind == "csv" else _plain_columns
     source = iter(chunks)
     rows = 0
     writer = None
@@ -89,7 +89,7 @@ def _plain_columns(table: pa.Table) -> pa.Table:
     return table
 
 
-def quote_formulas(table: pa.Table) -> pa.Table:
+def _quote_formulas(table: pa.Table) -> pa.Table:
     """Put an apostrophe before texts and column names that a spreadsheet takes for formulas."""
     table = _plain_columns(table)
     names = [f"'{name}" if re.match(_FORMULA, name) else name for name in table.column_names]

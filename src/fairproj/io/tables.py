@@ -143,9 +143,21 @@ class DataFile:
 
     def _read_parquet(self, limit: Limit) -> pa.Table:
         file = parquet.ParquetFile(self.path, page_checksum_verification=True)
-        limit.check_parquet(file.metadata)
-        batches = limit.held(file.iter_batches(_READ_ROWS))
+        batches = limit.held(self._parquet_batches(file, limit, _READ_ROWS))
         return pa.Table.from_batches(batches, file.schema_arrow)
+
+    def _parquet_batches(
+        self, file: Any, limit: Limit, n_rows: int, columns: list[str] | None = None, **options: Any
+    ) -> Iterator[Any]:
+        """Batches of rows; texts of which a few bytes may stand for very many are counted first."""
+        limit.check_parquet(file.metadata)
+        if coded := limit.repeated(file.metadata, n_rows):
+            schema, options = file.schema_arrow, {**options, "page_checksum_verification": True}
+            file = parquet.ParquetFile(self.path, read_dictionary=coded, **options)
+            for batch in file.iter_batches(n_rows, columns=columns):
+                yield limit.decode(batch, schema)
+        else:
+            yield from file.iter_batches(n_rows, columns=columns)
 
     def _read_csv(self, types: ColumnTypes) -> tuple[pa.Table, NumberTexts]:
         commas = self._commas(types)
@@ -284,15 +296,10 @@ class DataFile:
     def _batches(self, columns: list[str], types: ColumnTypes) -> Iterator[Any]:
         if self.kind == "parquet":
             # Without a buffer, a column of a row group would be read at once.
-            file = parquet.ParquetFile(
-                self.path,
-                pre_buffer=False,
-                buffer_size=_PARQUET_BUFFER,
-                page_checksum_verification=True,
-            )
+            options: dict[str, Any] = {"pre_buffer": False, "buffer_size": _PARQUET_BUFFER}
+            file = parquet.ParquetFile(self.path, page_checksum_verification=True, **options)
             limit = self._limit(at_once=False)
-            limit.check_parquet(file.metadata)
-            for batch in file.iter_batches(CHUNK_ROWS, columns=columns):
+            for batch in self._parquet_batches(file, limit, CHUNK_ROWS, columns, **options):
                 limit.check(batch.nbytes)  # lists may hold more values than the file says
                 yield batch.select(columns)
         elif self.kind == "arrow":

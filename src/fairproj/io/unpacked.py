@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from fairproj.io import arrow_sizes, parquet_sizes
 
@@ -76,6 +77,26 @@ class Limit:
     def check_parquet(self, metadata: Any) -> None:
         """Refuse a Parquet file by what its metadata say, before anything is read."""
         self.check(parquet_sizes.content_bytes(self.path, metadata))
+
+    def repeated(self, metadata: Any, n_rows: int) -> list[str]:
+        """The columns of a Parquet file with values so long that so many rows could exceed it."""
+        return parquet_sizes.large_dictionaries(self.path, metadata, self.most / n_rows)
+
+    def decode(self, batch: Any, schema: pa.Schema) -> Any:
+        """Decode columns that were read with their dictionaries, unless they would take too much.
+
+        ``schema`` has the types of the columns by their names.
+        """
+        columns, n_bytes = [], 0
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            kind = schema.field(name).type
+            if column.type != kind and pa.types.is_dictionary(column.type):
+                lengths = pa.compute.binary_length(column.dictionary).take(column.indices)
+                n_bytes += pa.compute.sum(lengths, min_count=0).as_py()
+                self.check(n_bytes)
+                column = column.cast(kind)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
     def check_arrow(self) -> None:
         """Refuse an Arrow file by the sizes that its buffers have when they are unpacked."""

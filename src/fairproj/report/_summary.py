@@ -260,7 +260,10 @@ def add_estimator(content: Content, estimator: Any, evidence: Evidence, source: 
         if opposite := opposite_labels(inner):
             content["caveats"].append(opposite)
         if source.confirmed:
-            content["summary"].append(f"A test after training confirmed: {source.confirmed}.")
+            content["summary"].append(
+                f"The model file says that a test after training confirmed: {source.confirmed}. "
+                "This report has not checked that."
+            )
         content["summary"] += _words.decision(inner, content["target"]["metric"])
         judged = content["verdict"] in ("met", "undecided")
         if judged and not getattr(inner.certificate_, "useful", True):

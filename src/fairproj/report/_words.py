@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairproj.boosting.certificate import Certificate, GapCertificate
-from fairproj.constraints import STATISTICS, Constraint, find_statistic, statistic_names
+from fairproj.constraints import STATISTICS, Constraint, find_statistic, named, statistic_names
 from fairproj.data.checks import counted, percent
 from fairproj.report._content import Content
 from fairproj.report._training import error_weights, limit_words, opposite_labels
@@ -399,7 +399,7 @@ def _gap_kept(
         digits = _digits(limit, gap)
         name = "the gap that training aimed at" if tested else "the largest gap allowed"
         text += (
-            f" On the {watched(certificate)}, the gap in {certificate.event} is "
+            f" On the {watched(certificate)}, the gap in {named(certificate.event)} is "
             f"{points(gap, digits)}, {where} {name}, "
             f"{points(limit, digits)}. That holds where the model decides, at a "
             f"probability of {certificate.threshold:.4g}."
@@ -464,7 +464,7 @@ def _other_gaps(certificate: GapCertificate, model: Any) -> str:
     last = history[history.n_kept - 1].observed
     gaps = (last.bias if history.bias else last).gaps
     others = [
-        f"{event} {points(gap, _digits(limit, gap))}, of at most "
+        f"{named(event)} {points(gap, _digits(limit, gap))}, of at most "
         f"{points(limit, _digits(limit, gap))}"
         for event, gap, limit in zip(history.events, gaps, history.limits, strict=True)
         if event != certificate.event

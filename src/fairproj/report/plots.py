@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairproj.boosting.record import History
 from fairproj.inference import FairnessReport, GapsBy
-from fairproj.io.figures import new_axes
+from fairproj.io.figures import new_axes, plain_label
 from fairproj.report._dynamics import loss_lines
 
 # A palette that readers with colour vision deficiency can distinguish (Okabe & Ito).
@@ -233,9 +233,10 @@ def _name_parts(ax: Any, gaps: GapsBy) -> None:
     """Labels of both axes, the legend, and a scale on which parts with few rows do not matter."""
     names = gaps.table["value"].tolist()
     step = -(-len(names) // _MOST_TICKS)
+    labels = list(map(plain_label, names[::step]))
     crowded = len(names) > 8 or max(map(len, names)) > 12
     turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-    ax.set_xticks(np.arange(0, len(names), step), names[::step], fontsize="small", **turned)
+    ax.set_xticks(np.arange(0, len(names), step), labels, fontsize="small", **turned)
     ax.set_xlim(-0.7, len(names) - 0.3)
     judgements = gaps.table.get("judgement", pd.Series("", index=gaps.table.index))
     ends = [name for name in ("high", "corrected_high") if name in gaps.table]
@@ -267,7 +268,7 @@ def _intervals(ax: Any, rows: pd.DataFrame, names: str) -> None:
     places = np.arange(len(rows))[::-1]
     ax.hlines(places, rows["low"], rows["high"], color=_BLUE, linewidth=1.5)
     ax.plot(rows["estimate"], places, "o", color=_BLUE, markersize=5)
-    ax.set_yticks(places, rows[names])
+    ax.set_yticks(places, list(map(plain_label, rows[names])))
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.grid(alpha=0.3, axis="x")
 
@@ -342,7 +343,7 @@ def _signed_loss(ax: Any, rounds: Any, history: History, style: Any, few: bool) 
 
 def _gap(ax: Any, rounds: Any, history: History, style: Any, few: bool) -> None:
     for position, (name, gaps) in enumerate(zip(history.events, history.by_event().T, strict=True)):
-        ax.plot(rounds, gaps, label=name, **_line_style(position), **style)
+        ax.plot(rounds, gaps, label=plain_label(name), **_line_style(position), **style)
     for limit in sorted(set(history.limits)):
         ax.axhline(limit, color=_GREEN, linestyle="--", label=f"max_gap {limit:g}")
     ax.set(title="Gap of the predictions", ylabel="between groups")
@@ -355,7 +356,7 @@ def _multipliers(ax: Any, rounds: Any, history: History, style: Any, few: bool) 
     for position, (name, values) in enumerate(
         zip(history.watched, history.by_group("multipliers").T, strict=True)
     ):
-        ax.plot(rounds, values, label=name, **_line_style(position), **style)
+        ax.plot(rounds, values, label=plain_label(name), **_line_style(position), **style)
     ax.axhline(0, color=_GREY, linewidth=0.8)
     ax.set(title="Multipliers of the costs", ylabel=r"$\lambda$")
     if 0 < len(history.watched) <= 8:

@@ -42,7 +42,7 @@ from fairproj.selection.fits import (
 )
 from fairproj.selection.frontier import undominated
 from fairproj.selection.splits import make_cells, split_rows
-from fairproj.selection.workers import delayed
+from fairproj.selection.workers import delayed, start
 
 # Of the default grid: the targets as shares of the plain model's gap on the training rows.
 TARGET_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.05)
@@ -416,7 +416,7 @@ def _measure_all(
     work = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     calls = (delayed(_measure_batch)(lean, batch, plan, plain) for batch in _batches(candidates))
     with time_bar("candidates", len(candidates), 0, show=verbose) as advance:
-        for measured in _until_interrupted(work(calls)):
+        for measured in _until_interrupted(work, calls):
             found |= measured
             advance(len(measured))
     if len(found) < len(candidates):
@@ -426,10 +426,10 @@ def _measure_all(
     return [found[number] for number in range(len(candidates))]
 
 
-def _until_interrupted(results: Any) -> Iterator[dict[int, dict[str, Any]]]:
+def _until_interrupted(work: Any, calls: Any) -> Iterator[dict[int, dict[str, Any]]]:
     """What batches have measured, up to an interrupt here or in one of them."""
     try:
-        for measured, interrupted in results:
+        for measured, interrupted in start(work, calls):
             yield measured
             if interrupted:
                 return

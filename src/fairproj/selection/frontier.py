@@ -20,7 +20,7 @@ from fairproj.data.checks import counted
 from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 from fairproj.inference.report import innermost
-from fairproj.io.figures import new_axes
+from fairproj.io.figures import new_axes, plain_label
 from fairproj.io.progress import time_bar
 from fairproj.selection.fits import (
     TIE,
@@ -34,7 +34,7 @@ from fairproj.selection.fits import (
     list_values,
     make_splits,
 )
-from fairproj.selection.workers import delayed
+from fairproj.selection.workers import delayed, start
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
 _LOWER_IS_BETTER = ("log_loss",)
@@ -153,7 +153,7 @@ class Frontier:
         best, frame = self.pareto(gap, score), self.frame
         known = frame[[gap, score]].notna().all(axis=1).to_numpy()
         ax = new_axes(figsize=(6, 4.2)) if ax is None else ax
-        style = {"marker": "o", "label": self.name} | style
+        style = {"marker": "o", "label": plain_label(self.name)} | style
         errors = {"xerr": frame[f"{gap}_se"], "yerr": frame[f"{score}_se"]}
         for chosen, alpha in ((best, 1.0), (known & ~best, 0.3)):
             ax.errorbar(
@@ -282,7 +282,7 @@ def _fit_folds(
         for batch in batches
     )
     try:
-        for measured, interrupted in work(calls):
+        for measured, interrupted in start(work, calls):
             yield measured
             if interrupted:
                 return

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import joblib
 from sklearn.utils import parallel
 
 from fairproj.boosting import losses
@@ -28,6 +31,35 @@ class Registered:
 
     process: int
     entries: tuple[dict[str, Any], ...]
+
+
+def start(work: Any, calls: Iterable[Any]) -> Any:
+    """The results of ``Parallel``, in whose processes neither SIGINT nor SIGHUP arrives.
+
+    A terminal sends both to the whole group, where workers would end with a traceback. The parent
+    receives them as before and ends its workers.
+    """
+    if joblib.effective_n_jobs(work.n_jobs) == 1 or not hasattr(signal, "pthread_sigmask"):
+        return work(calls)
+    blocked = {signal.SIGINT, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        _start_trackers()
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+        return work(calls)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start_trackers() -> None:
+    """Start the processes that watch over resources, which may unblock SIGINT on the way."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()
+    with suppress(ImportError):
+        from joblib.externals.loky.backend import resource_tracker as loky_tracker
+
+        loky_tracker.ensure_running()
 
 
 def capture_registered() -> Registered:
