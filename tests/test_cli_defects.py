@@ -259,6 +259,14 @@ def test_values_that_are_refused_are_named(law, options):
     assert "Input" not in words
 
 
+def test_an_option_with_one_value_names_it(law):
+    options = ("--class-weight", "even", "-o", law / "x")
+    failed = run("train", law / "law.csv", *LAW, *options, code=2).stderr
+    assert "--class-weight: 'even' must be 'balanced'; see fairproj train --help" in failed
+    failed = run("train", law / "law.csv", *LAW, "--method", "x", "-o", law / "x", code=2).stderr
+    assert "--method: 'x' is not one of 'fairboost', 'paper'" in failed
+
+
 def test_the_wording_of_pydantic_is_replaced():
     said = "Input should be a valid number, unable to parse string as a number"
     assert _app._plain_words(said, ["wide"]) == "wide should be a valid number"

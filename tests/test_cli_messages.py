@@ -199,7 +199,12 @@ def test_a_test_that_fails_says_which_rows_it_used(tmp_path, monkeypatch):
     options = ("--max-gap", "0.3", "--confidence", "0.95", "--time", "day", "--rounds", "3")
     output = run("train", data, *TASK, *options, "-o", tmp_path / "m", code=6).stderr
     assert "rows from before 2028-02-09, by day, that training did not see" in output
-    assert "give new rows, and for them more rows, a larger --max-gap or --margin one_se" in output
+    assert "use new rows, and more of them, a larger --max-gap or --margin one_se" in output
+    assert output.endswith("no model file is written\n")
+    (tmp_path / "m").write_text("the earlier file")
+    output = run("train", data, *TASK, *options, "-o", tmp_path / "m", "--force", code=6).stderr
+    assert output.endswith("no model file is written, and the one that exists is unchanged\n")
+    assert (tmp_path / "m").read_text() == "the earlier file"
 
 
 def test_train_and_check_say_what_a_column_of_dates_is_for(tmp_path):

@@ -48,6 +48,7 @@ def _usage_errors(ctx: Any) -> Iterator[None]:
         words = " ".join(error.format_message().split()).rstrip(".")
         if option := re.match(r"Invalid value for (.*?): ", words):
             words = option[1].replace("'", "") + ": " + words[option.end() :]
+        words = re.sub(r"is not one of ('[^']*')$", r"must be \1", words)
         words = escape(words)
         if "; " not in words and not words.endswith("?"):  # it says already what to do
             command = "fairproj" if ctx.parent is None else f"fairproj {ctx.info_name}"

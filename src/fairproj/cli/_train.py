@@ -370,7 +370,8 @@ def train(
         reason = _with_options(str(error))
         if as_json:
             print_json({"model": None, "reason": reason})
-        typer.echo(f"{escape(reason)}; no model file is written", err=True)
+        kept = ", and the one that exists is unchanged" if output.exists() else ""
+        typer.echo(f"{escape(reason)}; no model file is written{kept}", err=True)
         raise typer.Exit(NO_SOLUTION) from None
     result.model.save(output, metadata=result.record.to_metadata())
     show_result(result, output, data, as_json)

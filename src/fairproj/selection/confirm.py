@@ -284,15 +284,15 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         self.reason_ = self._reason(missed or targets, len(safety.sample.y))
         if missed:
             self._fail(
-                f"{self.reason_}; {_AGAIN}: give new rows, and for them more rows, a larger "
+                f"{self.reason_}; {_AGAIN}: use new rows, and more of them, a larger "
                 "max_gap or an estimator that keeps a smaller gap"
             )
         useful = fit.useful
         if not useful:
             self.reason_ = "the model tells the labels no better than chance, whatever its gap"
             self._fail(
-                f"{self.reason_}; {_AGAIN}: give new rows, and for them a larger max_gap, or "
-                "balance the labels' weights"
+                f"{self.reason_}; {_AGAIN}: use new rows, and a larger max_gap, or balance "
+                "the labels' weights"
             )
         self.confirmed_ = not missed and useful
 

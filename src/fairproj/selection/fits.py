@@ -408,7 +408,7 @@ class FoldFit:
         A `FairBoostClassifier` must also call itself useful.
         """
         value, variance = self.informedness()
-        return self.certified_useful and value > 2 * np.sqrt(variance) + TIE
+        return bool(self.certified_useful and value > 2 * np.sqrt(variance) + TIE)
 
     @property
     def actual(self) -> NDArray[np.bool_]:
