@@ -28,7 +28,7 @@ from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._show import NOT_MET, UNDECIDED
 from fairproj.cli._split import check_sides_of_rows, find_cut, position_bytes
 from fairproj.cli._task import Task, parse_sensitive
-from fairproj.cli._train_options import ClassWeight, check_share, plain_value
+from fairproj.cli._train_options import ClassWeightOption, Rounds, check_share, plain_value
 from fairproj.data.time_split import TimeCut
 from fairproj.io.tables import DataFile
 from fairproj.report import Source, alternatives_content, write_report
@@ -42,7 +42,7 @@ _CODES = {
     SearchOutcome.UNCERTAIN: UNDECIDED,
     SearchOutcome.SCORE_UNCERTAIN: UNDECIDED,
 }
-_SEARCH, _POINT, _FIT = "Search", "Where models decide", "Training"
+_SEARCH, _POINT = "Search", "Where models decide"
 
 
 class Scoring(Enum):
@@ -117,17 +117,8 @@ def alternatives(
             rich_help_panel=_POINT,
         ),
     ] = None,
-    class_weight: Annotated[
-        ClassWeight | None,
-        typer.Option(
-            help="balanced: errors on rare labels cost more, in inverse proportion to their "
-            "frequency.",
-            rich_help_panel=_FIT,
-        ),
-    ] = None,
-    rounds: Annotated[
-        int, typer.Option(help="Maximum number of boosting rounds.", min=1, rich_help_panel=_FIT)
-    ] = 100,
+    class_weight: ClassWeightOption = None,
+    rounds: Rounds = 100,
     jobs: Jobs = -1,
     force: Force = False,
     as_json: AsJson = False,

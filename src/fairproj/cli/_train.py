@@ -20,10 +20,12 @@ from fairproj.cli._record import Target
 from fairproj.cli._show import NO_SOLUTION
 from fairproj.cli._task import Task, parse_sensitive
 from fairproj.cli._train_options import (
-    ClassWeight,
+    FIT,
+    ClassWeightOption,
     Loss,
     Margin,
     Method,
+    Rounds,
     Rule,
     Scoring,
     Votes,
@@ -48,7 +50,7 @@ from fairproj.selection import NoSolutionFoundError
 
 _MAX_GAP = 0.05
 _EPSILON = 0.1
-_GOAL, _POINT, _FIT, _SEARCH = "Target", "Where the model decides", "Training", "Search"
+_GOAL, _POINT, _SEARCH = "Target", "Where the model decides", "Search"
 _LARGE = "Large data"
 
 
@@ -148,26 +150,17 @@ def train(
         Loss | None,
         typer.Option(
             help="What is minimised; by default logistic. exponential has a proved bound.",
-            rich_help_panel=_FIT,
+            rich_help_panel=FIT,
         ),
     ] = None,
-    class_weight: Annotated[
-        ClassWeight | None,
-        typer.Option(
-            help="balanced: errors on rare labels cost more, in inverse proportion to their "
-            "frequency.",
-            rich_help_panel=_FIT,
-        ),
-    ] = None,
-    rounds: Annotated[
-        int, typer.Option(help="Maximum number of boosting rounds.", min=1, rich_help_panel=_FIT)
-    ] = 100,
+    class_weight: ClassWeightOption = None,
+    rounds: Rounds = 100,
     learning_rate: Annotated[
         float | None,
         typer.Option(
             help="Share of each step that is taken, above 0 and at most 1; by default 0.1, or 1 "
             "with --method paper.",
-            rich_help_panel=_FIT,
+            rich_help_panel=FIT,
         ),
     ] = None,
     depth: Annotated[
@@ -175,7 +168,7 @@ def train(
         typer.Option(
             help="Depth of the trees; by default any, or 1 with --method paper.",
             min=1,
-            rich_help_panel=_FIT,
+            rich_help_panel=FIT,
         ),
     ] = None,
     leaves: Annotated[
@@ -183,7 +176,7 @@ def train(
         typer.Option(
             help="Maximum number of leaves of a tree; by default 31, or any with --method paper.",
             min=2,
-            rich_help_panel=_FIT,
+            rich_help_panel=FIT,
         ),
     ] = None,
     votes: Annotated[
@@ -191,7 +184,7 @@ def train(
         typer.Option(
             help="With --method paper or --loss exponential: whether a tree votes with its label "
             "or with its confidence.",
-            rich_help_panel=_FIT,
+            rich_help_panel=FIT,
         ),
     ] = None,
     validation_fraction: Annotated[
@@ -202,7 +195,7 @@ def train(
             "number.",
             callback=lambda text: None if text is None else check_fraction(text),
             metavar="auto|none|SHARE",
-            rich_help_panel=_FIT,
+            rich_help_panel=FIT,
         ),
     ] = None,
     early_stopping: Annotated[
@@ -210,7 +203,7 @@ def train(
         typer.Option(
             "--early-stopping",
             help="Stop when the loss on the rows held out for watching no longer falls.",
-            rich_help_panel=_FIT,
+            rich_help_panel=FIT,
         ),
     ] = False,
     search: Annotated[

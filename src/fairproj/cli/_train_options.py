@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from fairproj.cli._record import Target
 from fairproj.io.tables import is_pattern
 
+FIT = "Training"  # a group of options in the help
 _ERROR_RATES = ("max_false_positive_rate", "max_false_negative_rate")
 
 
@@ -45,6 +46,18 @@ class Loss(Enum):
 
 class ClassWeight(Enum):
     balanced = "balanced"
+
+
+ClassWeightOption = Annotated[
+    ClassWeight | None,
+    typer.Option(
+        help="balanced: errors on rare labels cost more, in inverse proportion to their frequency.",
+        rich_help_panel=FIT,
+    ),
+]
+Rounds = Annotated[
+    int, typer.Option(help="Maximum number of boosting rounds.", min=1, rich_help_panel=FIT)
+]
 
 
 class Margin(Enum):

@@ -19,6 +19,17 @@ from fairproj.data.types import Array
 
 Learner = Any  # whatever the engine wants to get back in `Engine.ensemble`
 
+TREE_PARAMETERS = (  # settings that every engine of trees understands
+    "max_depth",
+    "max_leaf_nodes",
+    "min_weight_fraction_leaf",
+    "min_samples_leaf",
+    "l2_regularization",
+    "subsample",
+    "max_features",
+    "monotonic_cst",
+    "engine_params",
+)
 TIE = 1e-9  # a margin this close to zero is a tie: rounding must not decide a label
 
 

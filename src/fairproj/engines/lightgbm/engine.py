@@ -27,6 +27,7 @@ from fairproj.data.chunks import RowChunks
 from fairproj.data.sample import Sample
 from fairproj.data.types import Array, Matrix
 from fairproj.engines.base import (
+    TREE_PARAMETERS,
     Fitted,
     LearnerSettings,
     Saved,
@@ -55,17 +56,7 @@ class LightGBMTrees:
 
     name = "lightgbm"
     encodes = True
-    parameters: Collection[str] = (
-        "max_depth",
-        "max_leaf_nodes",
-        "min_weight_fraction_leaf",
-        "min_samples_leaf",
-        "l2_regularization",
-        "subsample",
-        "max_features",
-        "monotonic_cst",
-        "engine_params",
-    )
+    parameters: Collection[str] = TREE_PARAMETERS
     accepts: Collection[str] = ("missing", "sparse")
 
     def bind(

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairproj.data.sample import Sample
-from fairproj.engines.base import LearnerSettings, Saved
+from fairproj.engines.base import TREE_PARAMETERS, LearnerSettings, Saved
 from fairproj.engines.trees import threads_for
 from fairproj.engines.xgboost.engine import BinnedRows, XGBoostEngine
 from fairproj.engines.xgboost.ensemble import XGBoostEnsemble, saved_ensemble
@@ -27,17 +27,7 @@ class XGBoostTrees:
 
     name = "xgboost"
     encodes = True
-    parameters: Collection[str] = (
-        "max_depth",
-        "max_leaf_nodes",
-        "min_weight_fraction_leaf",
-        "min_samples_leaf",
-        "l2_regularization",
-        "subsample",
-        "max_features",
-        "monotonic_cst",
-        "engine_params",
-    )
+    parameters: Collection[str] = TREE_PARAMETERS
     accepts: Collection[str] = ("missing", "batches")
 
     def bind(
