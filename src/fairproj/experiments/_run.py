@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from fairproj.experiments._plan import Plan, Task
 from fairproj.io.atomic import write_text
 from fairproj.io.records import to_json
 from fairproj.io.versions import versions
+from fairproj.selection.workers import run_calls
 
 KEY = list(Task._fields)
 GAPS = ["equal_opportunity", "demographic_parity", "equalized_odds"]
@@ -175,8 +176,7 @@ def run(results: Results, n_jobs: int, done: Callable[[float], None]) -> None:
     results.check_versions(todo)
     work = joblib.Parallel(n_jobs=n_jobs, batch_size=1, return_as="generator_unordered")
     calls = (joblib.delayed(run_task)(task, results.plan) for task in todo)
-    outcomes: Iterator[Any] = work(calls)
-    for row, drawn in outcomes:
+    for row, drawn in run_calls(work, calls):
         results.add(row, drawn)
         done(expected_seconds(Task(**{name: row[name] for name in KEY}), results.plan))
 

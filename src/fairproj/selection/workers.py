@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -33,20 +34,41 @@ class Registered:
     entries: tuple[dict[str, Any], ...]
 
 
-def start(work: Any, calls: Iterable[Any]) -> Any:
-    """The results of ``Parallel``, in whose processes neither SIGINT nor SIGHUP arrives.
+def run_calls(work: Any, calls: Iterable[Any]) -> Iterator[Any]:
+    """The results of a ``Parallel`` that returns a generator, as they come.
+
+    Whoever stops before the end, as after an interrupt, says so; joblib's warning about the calls
+    that it cancels then is left out.
+    """
+    found: Any = None
+    try:
+        with _without_signals(work):  # which arrive when it ends, when `found` is there
+            found = work(calls)
+        for result in found:  # noqa: UP028 - `yield from` would close `found` too early
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*You could benefit from adjusting")
+            if found is not None:
+                found.close()
+
+
+@contextmanager
+def _without_signals(work: Any) -> Iterator[None]:
+    """Start processes in which neither SIGINT nor SIGHUP arrives.
 
     A terminal sends both to the whole group, where workers would end with a traceback. The parent
-    receives them as before and ends its workers.
+    receives them afterwards and ends its workers.
     """
     if joblib.effective_n_jobs(work.n_jobs) == 1 or not hasattr(signal, "pthread_sigmask"):
-        return work(calls)
+        yield
+        return
     blocked = {signal.SIGINT, signal.SIGHUP}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         _start_trackers()
         signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
-        return work(calls)
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
