@@ -813,7 +813,7 @@ def test_the_table_of_the_readme_is_that_of_the_kept_results():
     times = timing.read_timing(plan, kept / "full-time.jsonl")
     text = (HERE.parents[1] / "README.md").read_text("utf-8")
     shown = text.partition(readme.BEGIN)[2].partition(readme.END)[0]
-    assert shown.strip() == readme.short_comparison(read, plan, times).strip()
+    assert shown.strip() == readme.short_comparison(read, plan, times, tidy).strip()
 
 
 def test_a_file_without_marks_is_refused(tmp_path):

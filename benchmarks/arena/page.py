@@ -52,7 +52,7 @@ def write_pages(plan: Plan, results: Path, page: Path) -> None:
     write_text(page, content.page(images))
     write_text(page.with_name(f"{page.stem}-details.md"), content.details(page.stem))
     if page == README.parent / "docs" / "arena.md":
-        readme.update(README, readme.short_comparison(content.summary, plan, times))
+        readme.update(README, readme.short_comparison(content.summary, plan, times, tidy))
 
 
 def _tuples(entry: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class Content:
             "a point, by the lower end of the interval, while its gap on test rows is not "
             "larger:\n\n" + _table(at_targets, "None.")
         )
-        others = losses.other_losses(summary, self.time_claims, plan)
+        others = losses.other_losses(summary, plan)
         parts.append("Elsewhere:\n\n" + (_bullets(others) or "Nothing was found.\n"))
         if plan.name == "full":
             table = markdown(iterations_table(RESULTS))

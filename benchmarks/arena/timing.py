@@ -142,3 +142,9 @@ def time_ratios(
         return pd.Series(dtype=float)
     ratios = (wide[over] / wide[under]).dropna()
     return ratios.groupby(level=["problem", "constraint"]).median()
+
+
+def ratios_with_same_trees(tidy: pd.DataFrame, over: str, under: str) -> pd.Series:
+    """`time_ratios` over all fits of the comparison with the trees that ``over`` has."""
+    shared = tidy["learner"].isin(tidy.loc[tidy["method"] == over, "learner"].unique())
+    return time_ratios(tidy[shared], over, under, turn="split", values="seconds")
