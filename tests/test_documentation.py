@@ -376,9 +376,17 @@ def test_outcomes_are_listed_with_their_sentences():
     assert "fairproj.selection.SearchOutcome" in outcomes
 
 
+def test_files_that_pages_include_exist():
+    for page in ROOT.glob("docs/**/*.md"):
+        for name in re.findall(r"^```\{include\} (\S+)", page.read_text("utf-8"), re.MULTILINE):
+            assert (page.parent / name).is_file(), f"{page.name} includes {name}"
+
+
 def test_links_of_files_that_are_read_in_the_repository():
     """README and others; links between the pages of the site are checked when it is built."""
-    for path in (ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")):
+    for path in (
+        ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+    ):
         text = path.read_text("utf-8")
         targets = re.findall(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"", text)
         for target in filter(None, (link or source for link, source in targets)):

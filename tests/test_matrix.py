@@ -47,6 +47,22 @@ def test_interpreters_that_do_not_start_are_left_out(matrix, tmp_path):
         matrix.named_pythons([shim])
 
 
+def test_bounds_are_raised_to_the_oldest_wheel(matrix, tmp_path):
+    """A pip that has wheels of b from 1.10 on, and of everything else."""
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        '*"index versions b") echo "Available versions: 2.0, 1.10, 1.9.1, 1.9, 1.8" ;;\n'
+        '*" b==1.8" | *" b==1.9"*) exit 1 ;;\n'
+        "esac\n"
+    )
+    python.chmod(0o755)
+    wanted = [matrix.Requirement.parse(text) for text in ("a>=1.8", "b>=1.8", "c")]
+    found = matrix.with_wheels(str(python), wanted)
+    assert [one.pin("oldest") for one in found] == ["a==1.8", "b==1.10", "c"]
+
+
 def row(name, python, failed=0):
     return {"environment": name, "python": python, "tests": "standard", "failed": failed}
 

@@ -5,12 +5,13 @@
     python tools/matrix.py FOLDER --python python3.13 --only newest
 
 By default with each of python3.11 to python3.14 on the PATH that starts; of the others, a sentence
-says why they are left out. An environment is created in FOLDER for each row and kept, so
-that a second run only tests. "oldest" pins every requirement with a lower bound to that bound,
-"newest" to nothing. By default the tests of estimators, metrics, searches, model files and commands
-run, with the packages they need; ``--extra`` and ``--tests`` name others (``--extra test --tests
-tests`` is everything). Each row is kept until its environment runs again; the table of all is
-printed and written to benchmarks/results/matrix.md. The exit code is 1 if a test fails.
+says why they are left out. An environment is created in FOLDER for each row and kept, so that a
+second run only tests. "oldest" pins every requirement with a lower bound to that bound, or to the
+oldest version above it that has a wheel for this Python; "newest" pins nothing. By default the
+tests of estimators, metrics, searches, model files and commands run, with the packages they need;
+``--extra`` and ``--tests`` name others (``--extra test --tests tests`` is everything). Each row is
+kept until its environment runs again; the table of all is printed and written to
+benchmarks/results/matrix.md. The exit code is 1 if a test fails.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import sys
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -143,6 +144,42 @@ def named_pythons(names: list[str]) -> dict[str, str]:
     return found
 
 
+def with_wheels(python: str, wanted: list[Requirement]) -> list[Requirement]:
+    """The requirements with bounds raised to the oldest versions that have wheels for a Python."""
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    dry = [
+        *pip,
+        "install",
+        "-q",
+        "--dry-run",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--ignore-installed",
+    ]
+
+    def has_wheel(requirement: Requirement) -> bool:
+        return (
+            subprocess.run([*dry, requirement.pin("oldest")], capture_output=True).returncode == 0
+        )
+
+    def raised(requirement: Requirement) -> Requirement:
+        if requirement.bound is None or has_wheel(requirement):
+            return requirement
+        listed = subprocess.check_output([*pip, "index", "versions", requirement.name], text=True)
+        known = re.search(r"Available versions: (.*)", listed)[1].split(", ")
+        newer = [one for one in reversed(known) if number(one) > number(requirement.bound)]
+        options = (replace(requirement, bound=one) for one in newer)
+        return next(filter(has_wheel, options), requirement)
+
+    return [raised(requirement) for requirement in wanted]
+
+
+def number(version: str) -> tuple[int, ...]:
+    """A released version as numbers that compare; pip lists no others."""
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
 def build(folder: Path, python: str, pins: list[str]) -> Path:
     """The interpreter of an environment with these packages, created unless it is there."""
     interpreter, done = folder / "bin" / "python", folder / "pins.json"
@@ -201,7 +238,8 @@ def page(rows: list[dict[str, object]]) -> str:
     parts = [
         "# Oldest and newest packages",
         "`python tools/matrix.py FOLDER`: the tests with the oldest and with the newest packages "
-        "that `pyproject.toml` allows, of the last run in each environment. The standard tests are "
+        "that `pyproject.toml` allows and that have wheels for the Python, of the last run in each "
+        "environment. The standard tests are "
         "those of estimators, metrics, searches, model files and commands.",
         table(rows),
     ]
@@ -238,7 +276,8 @@ def main() -> None:
     rows, failed = [], False
     for version, python in pythons.items():
         for kind in (options.only,) if options.only else KINDS:
-            pins = sorted({requirement.pin(kind) for requirement in wanted})
+            bounded = with_wheels(python, wanted) if kind == "oldest" else wanted
+            pins = sorted({requirement.pin(kind) for requirement in bounded})
             name = f"{kind}-python{version}"
             interpreter = build((options.folder / name).resolve(), python, pins)
             report = options.folder.resolve() / f"{name}.xml"
