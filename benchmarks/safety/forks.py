@@ -102,7 +102,7 @@ def start(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         os.close(near)
         return Fork(process, far, errors)
-    code = 1
+    code, ended = 1, 0.0
     try:
         os.close(far)
         os.setsid()
@@ -115,6 +115,7 @@ def start(
         try:
             entry.main()
         finally:
+            ended = time.monotonic()
             for number in ENDING:  # blocked in this thread, others would still take them
                 signal.signal(number, signal.SIG_IGN)
         code = 0
@@ -123,7 +124,7 @@ def start(
     except BaseException:
         traceback.print_exc()
     finally:
-        os.write(near, _ENDED + struct.pack("d", time.monotonic()))
+        os.write(near, _ENDED + struct.pack("d", ended))
         sys.stderr.flush()
         os._exit(code)
 
