@@ -150,7 +150,7 @@ class Tally:
             )
             for at, probability in enumerate(probabilities)
         ]
-        return Price("held-out rows", self.n_rows, *scores)
+        return Price("test rows", self.n_rows, *scores)
 
 
 def _both(probability: Array, positive_class: int) -> Array:

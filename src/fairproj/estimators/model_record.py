@@ -291,15 +291,15 @@ def _check_reading(reading: Observation | Bias, history: History, name: str) -> 
 
 
 def _check_price(price: Price) -> None:
-    _check_watched(price.rows, "price.rows")
+    _check_rows(price.rows, (*WATCHED_ROWS, "test rows"), "price.rows")
     _require(price.n_rows >= 1, f"price.n_rows is {price.n_rows}; it must be at least 1")
     for name, scores in (("price.model", price.model), ("price.plain", price.plain)):
         _check_scores(scores, name)
 
 
-def _check_watched(rows: str, name: str) -> None:
-    known = " or ".join(map(repr, WATCHED_ROWS))
-    _require(rows in WATCHED_ROWS, f"{name} is {rows[:40]!r}; it must be {known}")
+def _check_rows(rows: str, known: tuple[str, ...], name: str) -> None:
+    wanted = " or ".join(map(repr, known))
+    _require(rows in known, f"{name} is {rows[:40]!r}; it must be {wanted}")
 
 
 def check_statement(certificate: Certificate | GapCertificate, history: History) -> None:
@@ -310,7 +310,7 @@ def check_statement(certificate: Certificate | GapCertificate, history: History)
         f"certificate.stop is {certificate.stop[:40]!r}; with this history it must be {stop!r}",
     )
     if isinstance(certificate, GapCertificate):
-        _check_watched(certificate.watched_on, "certificate.watched_on")
+        _check_rows(certificate.watched_on, WATCHED_ROWS, "certificate.watched_on")
         _require(
             certificate.event in ("", *history.events),
             f"certificate.event is {certificate.event[:40]!r}, which is not in history.events",

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from fairproj.estimators.base import BoostedClassifier
 
 
+REMARKS = {  # on the rows that a price can be of
+    "training rows": ", where both look better than they are",
+    "held-out rows": ", on which training chose the rounds of both",
+    "test rows": "",
+    "given rows": "",
+}
+
+
 @dataclass(frozen=True)
 class Scores:
     """How well a model predicts some rows.
@@ -44,8 +52,8 @@ class Price:
     Attributes
     ----------
     rows : str
-        The rows on which both models were measured: "held-out rows", which neither was trained on
-        (but on which ``fit`` chose the rounds of both), or "training rows".
+        The rows on which both models were measured: "test rows", which had no part in training;
+        "held-out rows", on which ``fit`` chose the rounds of both; or "training rows".
     n_rows : int
     model, plain : Scores
         With and without the constraint.
@@ -71,9 +79,7 @@ class Price:
         return asdict(self)
 
     def __str__(self) -> str:
-        where = f"on {self.n_rows:,} {self.rows}"
-        if self.rows == "training rows":
-            where += ", where both look better than they are"
+        where = f"on {self.n_rows:,} {self.rows}{REMARKS[self.rows]}"
         table = self.to_frame().to_string(float_format=lambda value: f"{value:.4f}")
         return f"What the constraint cost, {where}:\n{table}"
 
@@ -93,7 +99,7 @@ def measure_on_rows(model: Any, X: Any, y: Any, sensitive_features: Any) -> Pric
         return None
     sample = make_sample(X, y, sensitive_features, None, pos_label=model.pos_label)
     encoded = replace(sample, X=model.to_matrix(X, missing="score"), cache={})
-    return replace(measure_price(model, model.baseline_, encoded), rows="held-out rows")
+    return replace(measure_price(model, model.baseline_, encoded), rows="test rows")
 
 
 def _scores(model: BoostedClassifier, rows: Sample) -> Scores:

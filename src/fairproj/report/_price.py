@@ -11,7 +11,7 @@ import numpy as np
 from fairproj.constraints import STATISTICS
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import percent
-from fairproj.estimators.price import Price
+from fairproj.estimators.price import REMARKS, Price
 from fairproj.inference.paired import paired_difference_interval
 from fairproj.report._content import Content, finite
 from fairproj.report._words import confidence_words, points, target_gap
@@ -168,9 +168,8 @@ def price_content(
                 f" The {row['gap']} is {points(row['model'])} with the constraint and "
                 f"{points(row['plain'])} without."
             )
-    seen = ", where both models look better than they are" if "training" in price.rows else ""
     content: Content = {
-        "title": f"What fairness cost, on {price.n_rows:,} {price.rows}{seen}",
+        "title": f"What fairness cost, on {price.n_rows:,} {price.rows}{REMARKS[price.rows]}",
         "scores": scores,
         "points": price.accuracy_points,
         "about": _ABOUT[searched],
