@@ -295,6 +295,7 @@ def test_metadata_is_routed():
         ({"metric": [3]}, "pass metric="),
         ({"metric": []}, "pass metric="),
         ({"max_gap": 1.5}, "max_gap must be at most 1"),
+        ({"max_gap": None}, "max_gap is missing, and Says has none; pass the largest gap allowed"),
         ({"max_gap": [0.1, 0.2]}, "max_gap must be one number"),
         ({"confidence": 0.5}, "'confidence' parameter of ConfirmedClassifier must be"),
         ({"if_none": "nearest"}, "'if_none' parameter of ConfirmedClassifier must be"),
@@ -304,16 +305,29 @@ def test_metadata_is_routed():
 def test_bad_parameters(settings, message):
     X, y, groups = population(400, 0.0, 0)
     with pytest.raises(ValueError, match=message):
-        ConfirmedClassifier(Says(), **settings).fit(X, y, sensitive_features=groups)
+        ConfirmedClassifier(Says(), **{"max_gap": 0.2, **settings}).fit(
+            X, y, sensitive_features=groups
+        )
+
+
+def test_the_limit_is_that_of_the_estimator_by_default():
+    X, y, groups = population(3000, 0.0, 0)
+    inner = FairBoostClassifier(max_gap=0.3, **SMALL)
+    for estimator in (inner, make_pipeline(StandardScaler(), inner)):
+        fitted = [
+            ConfirmedClassifier(estimator, *limit, if_none="warn") for limit in ([], [0.3], [0.25])
+        ]
+        aims = [fit_quietly(one, X, y, groups).aims_ for one in fitted]
+        assert aims[0] == aims[1] != aims[2]
 
 
 def test_one_group_has_nothing_to_confirm():
     X, y, _ = population(200, 0.0, 0)
     nothing = "no groups were given, so there is no gap to confirm"
     with pytest.raises(NoSolutionFoundError, match=nothing):
-        ConfirmedClassifier(Says()).fit(X, y)
+        ConfirmedClassifier(Says(), 0.2).fit(X, y)
     with pytest.warns(UserWarning, match=nothing):
-        model = ConfirmedClassifier(Says(), if_none="warn").fit(X, y)
+        model = ConfirmedClassifier(Says(), 0.2, if_none="warn").fit(X, y)
     assert not model.confirmed_
     assert model.estimator_.seen_ == set(range(200))
 

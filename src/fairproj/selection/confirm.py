@@ -75,8 +75,8 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
         `FairBoostClassifier` or any other, also in a pipeline. A classifier whose ``fit`` takes no
         ``sensitive_features`` is fitted without them, and its gap is tested all the same. With
         ``random_state=None`` the estimators of this package are fitted with 0.
-    max_gap : float or sequence of float, default=0.05
-        The limit, or one for each metric.
+    max_gap : float or sequence of float, optional
+        The limit, or one for each metric; by default the estimator's own ``max_gap``.
     metric : str or sequence of str, optional
         The gaps, by their names in `fairproj.constraints.STATISTICS`; by default those that the
         estimator's ``constraints`` names, or equal opportunity.
@@ -140,7 +140,7 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
     def __init__(
         self,
         estimator: Any,
-        max_gap: Any = 0.05,
+        max_gap: Any = None,
         *,
         metric: Any = None,
         confidence: float = 0.95,
@@ -204,7 +204,8 @@ class ConfirmedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  
                 "fairproj.constraints.STATISTICS"
             )
         statistics = [find_statistic(name, parameter) for name in names]
-        limits = check_slack(self.max_gap, names, "max_gap", largest=1.0)
+        limits = self.max_gap if self.max_gap is not None else _max_gap(self.estimator)
+        limits = check_slack(limits, names, "max_gap", largest=1.0)
         return [
             _Target(statistic, float(limit))
             for statistic, limit in zip(statistics, limits, strict=True)
@@ -407,15 +408,27 @@ def _is_list(names: Any) -> bool:
 
 
 def _constraints(estimator: Any) -> Any:
-    """The names of the gaps that an estimator constrains, also inside a search that is not fitted.
-
-    Equal opportunity where it names none.
-    """
-    inner = innermost(estimator)
-    while not hasattr(inner, "constraints") and hasattr(inner, "estimator"):
-        inner = innermost(inner.estimator)
-    found = getattr(inner, "constraints", None)
+    """The names of the gaps that an estimator constrains; equal opportunity where it names none."""
+    found = _parameter(estimator, "constraints")
     return "equal_opportunity" if found is None else found
+
+
+def _max_gap(estimator: Any) -> Any:
+    found = _parameter(estimator, "max_gap")
+    if found is None:
+        raise ValueError(
+            f"max_gap is missing, and {type(estimator).__name__} has none; pass the largest gap "
+            "allowed as max_gap="
+        )
+    return found
+
+
+def _parameter(estimator: Any, name: str) -> Any:
+    """A parameter of an estimator or of the one inside it, also in a search that is not fitted."""
+    inner = innermost(estimator)
+    while not hasattr(inner, name) and hasattr(inner, "estimator"):
+        inner = innermost(inner.estimator)
+    return getattr(inner, name, None)
 
 
 def _aims_by_constraint(constraints: Any, aims: Mapping[str, float]) -> float | list[float]:
