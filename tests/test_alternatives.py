@@ -213,7 +213,7 @@ def test_the_plain_model_is_beside_the_chosen_one(found):
     rows = found.rows["test"]
     chosen, price = found.chosen, found.chosen.price_
     assert chosen.baseline_ is found.plain
-    assert (price.rows, price.n_rows) == ("held-out rows", len(rows))
+    assert (price.rows, price.n_rows) == ("test rows", len(rows))
     for scores, model, name in (
         (price.model, chosen, "chosen"),
         (price.plain, found.plain, "plain"),

@@ -983,7 +983,7 @@ def test_what_the_constraint_cost_is_printed_and_kept(folder, model):
     )
     plain.fit(X1.sort_index(), y1.sort_index(), sensitive_features=g1.sort_index())
     price = trained.price_
-    assert (price.rows, price.n_rows) == ("held-out rows", 250)
+    assert (price.rows, price.n_rows) == ("test rows", 250)
     for scores, fitted in ((price.model, trained), (price.plain, plain)):
         probability = fitted.predict_proba(X2)[:, 1]
         assert scores.accuracy == pytest.approx(np.mean(fitted.predict(X2) == y2))
@@ -1007,7 +1007,7 @@ def test_what_the_constraint_cost_is_printed_and_kept(folder, model):
     printed = " ".join(run("info", model).stdout.split())
     for text in (printed, (folder / "price.md").read_text("utf-8")):
         assert "the same settings without a constraint" in text
-        assert "What fairness cost, on 250 held-out rows" in text
+        assert "What fairness cost, on 250 test rows" in text
 
 
 @pytest.fixture(scope="module")

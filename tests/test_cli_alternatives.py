@@ -257,7 +257,7 @@ def test_rare_labels_get_advice(tmp_path):
         (("-o", "loans.csv"), "loans.csv is an input already; name another file"),
         (("-o", "old.html"), "old.html exists already; add --force to replace it"),
         (("--tolerance", "-1"), "--tolerance -1 must be 0 or more and below 1"),
-        (("--reference", "other"), "reference='other' is not a group; the groups are 'female'"),
+        (("--reference", "other"), "--reference 'other' is not a group; the groups are 'female'"),
         (("--threshold", 0.3, "--selection-rate", 0.3), "both say where to decide"),
         (("--positive", "maybe"), "--positive maybe is not among the values of 'repaid'"),
         (("--drop", "nothing"), "'nothing'"),

@@ -298,7 +298,7 @@ def test_out_of_core_is_a_fit_on_the_rows_that_were_not_held_out(folder, frame, 
         assert scores.accuracy == pytest.approx(np.mean(one.predict(X[test]) == y[test]))
         assert scores.auc == pytest.approx(roc_auc_score(y[test] == "yes", probability))
         assert scores.log_loss == pytest.approx(log_loss(y[test] == "yes", probability))
-    assert (fitted.price_.rows, fitted.price_.n_rows) == ("held-out rows", test.sum())
+    assert (fitted.price_.rows, fitted.price_.n_rows) == ("test rows", test.sum())
     printed = " ".join(printed.split())
     for words in (
         "1,500 rows",

@@ -256,3 +256,38 @@ def test_scores_are_audited_at_a_threshold(tmp_path):
     page = tmp_path / "r.md"
     run("report", path, *asked, "score", "--threshold", 0.3, "-o", page)
     assert "above 0.3" in page.read_text()
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_predictions_no_better_than_chance_meet_no_target(tmp_path):
+    random = np.random.default_rng(0)
+    y = random.choice(["no", "yes"], 4000)
+    score = np.where(y == "yes", 0.3, 0.6) + random.normal(0, 0.2, 4000)
+    frame = pd.DataFrame({"y": y, "sex": random.choice(["f", "m"], 4000), "score": score})
+    frame["coin"] = random.choice(["no", "yes"], 4000)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    asked = ("--label", "y", "--sensitive", "sex", "--max-gap", 0.2)
+    coin = run("audit", tmp_path / "p.csv", *asked, "--predictions", "coin", code=5).stdout
+    assert "On these rows the predictions tell the labels no better than chance" in words(coin)
+    assert "says nothing about such a model" in words(coin)
+    scores = ("--predictions", "score", "--threshold", 0.5)
+    wrong = words(run("audit", tmp_path / "p.csv", *asked, *scores, code=5).stdout)
+    assert "The predictions point the wrong way" in wrong
+    assert "Check which label the predictions, or high scores, stand for" in wrong
+    right = words(run("audit", tmp_path / "p.csv", *asked, *scores, "--positive", "no").stdout)
+    assert "is met" in right
+
+
+def test_a_gap_above_the_target_stays_so_whatever_the_predictions_tell(tmp_path):
+    """A coin for one group, and yes for the other."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"y": random.choice(["no", "yes"], 4000)})
+    frame["sex"] = random.choice(["f", "m"], 4000)
+    coin = random.choice(["no", "yes"], 4000)
+    frame["said"] = np.where(frame["sex"] == "m", "yes", coin)
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    asked = ("--label", "y", "--sensitive", "sex", "--max-gap", 0.2, "--predictions", "said")
+    assert "is not met" in words(run("audit", tmp_path / "p.csv", *asked, code=3).stdout)

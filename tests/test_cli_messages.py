@@ -378,3 +378,64 @@ def test_a_column_of_dates_that_is_no_group_is_one_of_three_choices(tmp_path, op
     asked = ("--label", "y", "--sensitive", "day", *options, "-o", tmp_path / "m.fairproj")
     error = run("train", tmp_path / "s.parquet", *asked, code=1).stderr
     assert "turn them into numbers or text, or give another column" in " ".join(error.split())
+
+
+def test_crossed_columns_may_have_one_value(tmp_path):
+    data = write(make_loans().assign(country="CH"), tmp_path / "d.csv")
+    crossed = ("--label", "paid", "--sensitive", "gender", "--sensitive", "country")
+    told = " ".join(run("check", data, *crossed).stdout.split())
+    assert "gender and country, crossed, make 2 groups" in told
+    assert "country has one value only" in told
+    run("train", data, *crossed, "--rounds", "3", "--max-gap", "0.2", "-o", tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (["25.410,4", "1.210,5"], "has numbers with separators of thousands, such as '25.410,4'"),
+        (["2024-01-02", "2024-01-03"], "holds dates, which cannot be used as a feature"),
+    ],
+)
+def test_check_says_why_no_feature_is_left(tmp_path, values, said):
+    frame = make_loans()[["gender", "paid"]].assign(x=np.resize(values, 600))
+    data = write(frame, tmp_path / "d.csv")
+    error = run("check", data, "--label", "paid", "--sensitive", "gender", code=1).stderr
+    assert "no column that can be used as a feature: column 'x'" in error
+    assert said in error
+    frame = frame.drop(columns="x")
+    error = run("check", write(frame, data), "--label", "paid", "--sensitive", "gender", code=1)
+    assert "has no column left to predict from; add columns of features" in error.stderr
+
+
+def test_frontier_proposes_no_option_that_it_lacks(tmp_path):
+    data = write(make_loans().assign(day="2024-05-01"), tmp_path / "d.csv")
+    error = run("frontier", data, *TASK, "-o", tmp_path / "f.csv", code=1).stderr
+    assert "leave it out with --drop day" in error
+    assert "--time" not in error
+
+
+def test_options_that_were_not_given_are_not_named(tmp_path):
+    data = write(make_loans(), tmp_path / "d.csv")
+    error = run("train", data, *TASK, "--rule", "mean", "-o", tmp_path / "m", code=1).stderr
+    assert "--rule is for a search; add --search, or leave out --rule" in error
+    error = run("alternatives", data, *TASK, "--reference", "x", code=1).stderr
+    assert "--reference 'x' is not a group; the groups are 'f', 'm'" in error
+
+
+def test_a_model_that_says_the_same_to_new_people_is_not_useful(tmp_path):
+    """It is a little better than a constant on the rows it was trained on."""
+    random = np.random.default_rng(1)
+    rare = random.random(4000) < 0.05
+    frame = pd.DataFrame(
+        {
+            "x": rare * 0.9 + random.normal(size=4000),
+            "z": random.normal(size=4000),
+            "g": random.choice(["a", "b"], 4000),
+            "y": np.where(rare, "yes", "no"),
+        }
+    )
+    data = write(frame, tmp_path / "d.csv")
+    asked = ("--label", "y", "--sensitive", "g", "--method", "paper", "--depth", "4")
+    output = run("train", data, *asked, "--rounds", "5", "-o", tmp_path / "m", code=5).stderr
+    assert "the model is not useful: on the rows held out from training it says nearly" in output
+    assert "leave out --method paper" in output

@@ -42,7 +42,7 @@ def test_a_constraint_that_costs_much_is_warned_of(tmp_path, options):
     task = ("--label", "y", "--sensitive", "group", "--constraint", "demographic_parity")
     task = (*task, "--rounds", 20, *options)
     costly = run("train", data, *task, "--max-gap", 0.02, "-o", tmp_path / "a.fairproj")
-    assert "warning: the constraint costs much: on the 400 held-out rows the " in costly.stderr
+    assert "warning: the constraint costs much: on the 400 test rows the " in costly.stderr
     assert " percentage points less" in costly.stderr
     assert "; try a larger --max-gap, other groups with --sensitive or " in costly.stderr
     cheap = run("train", data, *task, "--max-gap", 0.5, "-o", tmp_path / "b.fairproj")
@@ -56,7 +56,7 @@ def result_of(scores, *, class_weight=None, verdict="met", useful=True, selectio
         _useful=useful,
         class_weight=class_weight,
         selection_rate=selection_rate,
-        price_=SimpleNamespace(n_rows=400, rows="held-out rows"),
+        price_=SimpleNamespace(n_rows=400, rows="test rows"),
     )
     if not useful:
         model.certificate_ = SimpleNamespace(train_error=0.5)

@@ -20,6 +20,7 @@ from fairproj.report import (
     summarize_estimator,
     summarize_predictions,
 )
+from fairproj.report._content import extreme_rows, with_gaps_first
 from fairproj.report._frontier import METHODS
 from fairproj.report._page import html
 from fairproj.selection import fair_train_test_split, fairness_frontier
@@ -709,13 +710,57 @@ def test_an_audit_of_predictions_alone(visit):
     assert page.locator(test_id("command")).count() == 0
 
 
+def test_many_groups_start_with_those_of_the_gaps():
+    names = [f"g{i}" for i in range(12)]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 2))
+    y = (X[:, 0] + rng.normal(size=6000) > 0).astype(int)
+    groups = rng.choice(names, 6000, p=np.arange(1, 13) / 78)
+    model = FairBoostClassifier(None, n_estimators=5).fit(X, y)
+    content = summarize_estimator(
+        model, X, y, sensitive_features=groups, metric="equal_opportunity"
+    )
+    found = with_gaps_first(content, 6)
+    gap = next(row for row in content["gaps"] if row["gap"] == "equal_opportunity")
+    for part in ("thresholds", "calibration", "distribution"):
+        shown = [group["group"] for group in found[part]["groups"]]
+        assert shown[:2] == [gap["highest"], gap["lowest"]]
+        assert sorted(shown) == sorted(names)
+        before = {group["group"]: group for group in content[part]["groups"]}
+        assert all(before[group["group"]] == group for group in found[part]["groups"])
+    ends = {row[end] for row in content["gaps"] for end in ("highest", "lowest")}
+    others = [name for name in shown if name not in ends]
+    assert others == sorted(others, key=lambda name: -int((groups == name).sum()))
+    sampled = [row["group"] for row in found["importance"]["sampled"]]
+    assert sampled == shown
+    was = [row["group"] for row in content["importance"]["sampled"]]
+    for old, new in zip(
+        content["importance"]["features"], found["importance"]["features"], strict=True
+    ):
+        assert dict(zip(was, old["groups"], strict=True)) == dict(
+            zip(sampled, new["groups"], strict=True)
+        )
+    assert found["rates"] == content["rates"]
+    assert with_gaps_first(content, 12) is content
+
+
+def test_extreme_rows_are_the_lowest_and_the_highest():
+    rows = [{"at": i, "estimate": value} for i, value in enumerate([3, None, 1, 2, 5, 4, 5])]
+    assert [row["at"] for row in extreme_rows(rows, 4)] == [2, 3, 4, 6]
+    assert [row["at"] for row in extreme_rows(rows, 2)] == [2, 4]  # the first of a tie
+    assert extreme_rows(rows, 7) == rows
+
+
 @pytest.mark.slow
 def test_two_hundred_groups(visit):
     found = audit([f"group {i}" for i in range(200)], 20_000)
     assert len(html(found)) < 6e6
     page = visit(found, width=390)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert "the first 20 of 200 groups" in page.locator(test_id("rates")).inner_text()
+    assert (
+        "Of 200 groups, the charts show the 10 with the lowest and the 10 with the"
+        in page.locator(test_id("rates")).inner_text()
+    )
     assert page.locator(f"{test_id('rate-chart')} .dot").count() == len(RATES) * 20
     assert len(cells(page, "rates-table")) == 200 * len(RATES)
 

@@ -29,6 +29,7 @@ from fairproj.cli._show import NOT_MET, UNDECIDED
 from fairproj.cli._split import check_sides_of_rows, find_cut, position_bytes
 from fairproj.cli._task import Task, parse_sensitive
 from fairproj.cli._train_options import ClassWeightOption, Rounds, check_share, plain_value
+from fairproj.data.checks import check_groups, listing
 from fairproj.data.time_split import TimeCut
 from fairproj.io.tables import DataFile
 from fairproj.report import Source, alternatives_content, write_report
@@ -163,6 +164,11 @@ def alternatives(
         pos_label=rows.positive,
         random_state=seed,
     )
+    known = check_groups(rows.groups, len(rows.y)).names
+    if reference is not None and reference not in known:
+        raise ValueError(
+            f"--reference {reference!r} is not a group; the groups are {listing(known)}"
+        )
     found = _search(
         estimator,
         rows,

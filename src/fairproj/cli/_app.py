@@ -94,7 +94,7 @@ app = typer.Typer(
     "Start with: fairproj demo\n\n"
     "Exit codes: 0 success; 1 an error in a file or a value; 2 wrong usage; 3 the gap is above "
     "--max-gap; 4 too few rows to tell whether it is; 5 the model is not useful; 6 no "
-    "solution found; 130 interrupted; 143 ended by SIGTERM.",
+    "solution found; 130 interrupted; 129 and 143 ended by SIGHUP and SIGTERM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

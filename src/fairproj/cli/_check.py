@@ -25,7 +25,7 @@ from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath
 from fairproj.cli._findings import crossed_groups, inspect_task, sentence
 from fairproj.cli._record import Target
-from fairproj.cli._rows import Rows, known_rows, make_rows
+from fairproj.cli._rows import Rows, choose_features, known_rows, make_rows
 from fairproj.cli._split import check_sides_of_rows, find_cut
 from fairproj.cli._task import Task, cut_option, parse_sensitive
 from fairproj.cli._train_options import check_numbers, check_weights_and_time, pair_targets
@@ -132,6 +132,10 @@ class Checked:
         texts = list(_unread(kinds, spelled, unused))
         unread = [found.column for found in texts if found.is_warning and found.column]
         check_columns(file.path, list(frame.columns), task.sensitive)
+        features = choose_features(list(frame.columns), task, file.path)
+        if set(features) <= set(unread):
+            said = "; ".join(sentence(found) for found in texts if found.column in features)
+            raise ValueError(f"{file.path} has no column that can be used as a feature: {said}")
         frame, missing = _with_known_groups(frame, kinds, task)
         used = replace(task, dropped=[*dropped, *unread])
         rows = make_rows(file, frame, kinds, used, sha256=files.sha256())

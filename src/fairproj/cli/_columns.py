@@ -175,8 +175,13 @@ def _time_advice(kinds: Mapping[str, str], names: Iterable[str]) -> str:
     )
 
 
-def check_usable(path: object, kinds: Mapping[str, str], holds: Mapping[str, str]) -> None:
-    """Refuse features that hold what no tree can use; the words of others are empty."""
+def check_usable(
+    path: object, kinds: Mapping[str, str], holds: Mapping[str, str], *, timed: bool = True
+) -> None:
+    """Refuse features that hold what no tree can use; the words of others are empty.
+
+    ``timed`` says whether the command has an option --time.
+    """
     refused = {name: words for name, words in holds.items() if words}
     if not refused:
         return
@@ -186,7 +191,7 @@ def check_usable(path: object, kinds: Mapping[str, str], holds: Mapping[str, str
     raise ValueError(
         f"{path} has {counted(len(refused), 'column')} that cannot be used as {features}: {shown}; "
         f"turn {them} into numbers or a few categories, or leave {them} out with {drop}"
-        f"{_time_advice(kinds, refused)}"
+        f"{_time_advice(kinds, refused) if timed else ''}"
     )
 
 

@@ -67,6 +67,9 @@ def crossed_groups(
     alone = []
     for name in task.sensitive:
         groups = check_groups(rows.groups[[name]], len(rows.y))
+        if len(groups.values) < 2:
+            alone.append(f"{name} has one value only")
+            continue
         one = next(
             one
             for one in sizes_of(

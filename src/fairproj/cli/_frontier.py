@@ -73,7 +73,7 @@ def frontier(
     numbers = _parse_values(values)
     names, ranges = parse_sensitive(sensitive, DataFile.from_path(data).column_names())
     task = Task(label, names, positive, drop, use_sensitive, ranges, missing_groups=missing_groups)
-    rows = read_rows(data, task)
+    rows = read_rows(data, task, timed=False)
     check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
     estimators = [
         estimator(metric, n_estimators=rounds, max_depth=depth, pos_label=rows.positive)

@@ -72,10 +72,13 @@ def read_rows(
     features: Sequence[str] | None = None,
     types: Mapping[str, Any] | None = None,
     sha256: str | None = None,
+    *,
+    timed: bool = True,
 ) -> Rows:
     """Read the columns of a task; by default all columns that it does not name are features.
 
-    ``sha256`` is the checksum of the file, where it is known already.
+    ``sha256`` is the checksum of the file, where it is known already; ``timed`` says whether the
+    command has an option --time, which an error may propose.
     """
     file = DataFile.from_path(path)
     unused = task.dropped or []
@@ -91,7 +94,7 @@ def read_rows(
     used = {*rows.kinds, *task.keys, *task.others}
     rows = replace(rows, decimals={name: decimals[name] for name in decimals if name in used})
     if features is None:
-        check_features(rows, problems)
+        check_features(rows, problems, timed=timed)
     return rows
 
 
@@ -198,7 +201,7 @@ def without_numbers(types: Mapping[str, Any], task: Task) -> dict[str, Any]:
     return {name: kind for name, kind in types.items() if name not in numbers}
 
 
-def check_features(rows: Rows, problems: Mapping[str, Problem]) -> None:
+def check_features(rows: Rows, problems: Mapping[str, Problem], *, timed: bool) -> None:
     """Refuse all columns that no tree can use, with the options that leave them out."""
     holds = {
         name: problems[name].holds if name in problems else _unusable_words(rows, name)
@@ -207,7 +210,7 @@ def check_features(rows: Rows, problems: Mapping[str, Problem]) -> None:
     refused = [name for name, words in holds.items() if words]
     if len(refused) == 1 and refused[0] in problems:
         raise rows.file.unread(problems[refused[0]])
-    check_usable(rows.file.path, rows.kinds, holds)
+    check_usable(rows.file.path, rows.kinds, holds, timed=timed)
 
 
 def _unusable_words(rows: Rows, name: str) -> str:
@@ -223,5 +226,6 @@ def choose_features(columns: list[str], task: Task, path: object) -> list[str]:
         excluded |= set(task.sensitive)
     features = [name for name in columns if name not in excluded]
     if not features:
-        raise ValueError(f"{path} has no column left to predict from; drop fewer columns")
+        advice = "drop fewer columns" if task.dropped else "add columns of features"
+        raise ValueError(f"{path} has no column left to predict from; {advice}")
     return features

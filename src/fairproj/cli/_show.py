@@ -7,6 +7,7 @@ from typing import Any
 from fairproj.cli._console import print_line, show_table
 from fairproj.data.checks import counted
 from fairproj.inference import GapsBy
+from fairproj.report._content import extreme_rows
 from fairproj.report._words import interval_name
 
 NOT_MET, UNDECIDED, NOT_USEFUL, NO_SOLUTION = 3, 4, 5, 6
@@ -50,15 +51,9 @@ def _extreme(rates: list[dict[str, Any]]) -> list[dict[str, Any]]:
     by_rate: dict[str, list[dict[str, Any]]] = {}
     for row in rates:
         by_rate.setdefault(row["name"], []).append(row)
-    return [row for rows in by_rate.values() for row in _extreme_of_one(rows)]
-
-
-def _extreme_of_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if len(rows) <= _MOST_GROUPS:
-        return rows
-    known = [at for at, row in enumerate(rows) if row["estimate"] is not None]
-    known.sort(key=lambda at: rows[at]["estimate"])
-    return [rows[at] for at in sorted({*known[:_EXTREME], *known[-_EXTREME:]})]
+    if max(map(len, by_rate.values())) <= _MOST_GROUPS:
+        return rates
+    return [row for rows in by_rate.values() for row in extreme_rows(rows, 2 * _EXTREME)]
 
 
 def _gap_name(row: dict[str, Any]) -> str:

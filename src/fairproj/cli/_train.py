@@ -368,7 +368,7 @@ def train(
         raise typer.Exit(NO_SOLUTION) from None
     result.model.save(output, metadata=result.record.to_metadata())
     show_result(result, output, data, as_json)
-    code, reason = outcome(result.model, result.record)
+    code, reason = outcome(result.model, result.record, result.content)
     for warning in filter(None, (reason, cost_warning(result))):
         typer.echo(f"warning: {escape(warning)}", err=True)
     raise typer.Exit(code)

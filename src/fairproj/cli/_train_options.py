@@ -106,8 +106,9 @@ def check_together(
             "--method paper does not bound the gap of the predictions; add --search to find a "
             "model within --max-gap, or give --epsilon instead"
         )
-    if (rule is not None or nearest) and not search:
-        raise ValueError("--rule and --nearest are for a search; add --search")
+    for name, given in (("--rule", rule is not None), ("--nearest", nearest)):
+        if given and not search:
+            raise ValueError(f"{name} is for a search; add --search, or leave out {name}")
 
 
 def check_fairboost(method: Method, given: dict[str, Any], votes: Votes | None) -> None:

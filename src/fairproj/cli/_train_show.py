@@ -21,8 +21,13 @@ _MOST_GROUPS = 20  # in the table of groups
 _COSTLY = 0.1  # of accuracy or balanced accuracy; a constraint that costs more is warned of
 
 
-def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
-    """The exit code, and what the model misses, with the options that can help."""
+def outcome(
+    model: Any, record: TrainingRecord, content: dict[str, Any] | None = None
+) -> tuple[int, str]:
+    """The exit code, and what the model misses, with the options that can help.
+
+    ``content`` is what an audit of the rows held out from training says, if there are any.
+    """
     certificate = model.certificate_
     if not getattr(model, "_useful", True):
         raised = "" if record.search else "raise --epsilon, "
@@ -39,6 +44,15 @@ def outcome(model: Any, record: TrainingRecord) -> tuple[int, str]:
             f"{certificate.accuracy:z.3f}), whatever its gap; with rare labels add --class-weight "
             "balanced or --selection-rate, else allow a larger --max-gap or add features that say "
             "more about the label"
+        )
+    if content is not None and content["constant"]:
+        cures = "with rare labels add --class-weight balanced or --selection-rate, else allow a "
+        cures += "larger --max-gap"
+        if not isinstance(certificate, GapCertificate):
+            cures = "leave out --method paper; with rare labels add --class-weight balanced then"
+        return NOT_USEFUL, (
+            "the model is not useful: on the rows held out from training it says nearly the same "
+            f"to everyone; {cures}"
         )
     if record.confirmation is not None:
         return 0, ""  # whatever the gap on the rows that were watched

@@ -15,6 +15,9 @@ are rendered from it. Its fields:
     ``undecided``, ``not useful`` and ``no target``; and sentences.
 ``targets``
     The same of all gaps that are judged; the first is ``target``.
+``constant``, ``chance``
+    Whether nearly all rows get the same prediction; and, where predictions do not tell the labels
+    apart, ``true_positive_rate``, ``false_positive_rate`` and ``reversed``.
 ``price``
     The comparison with the unconstrained model: ``title``, ``about`` (what it is), ``sentence``,
     ``scores`` (``name``, ``model``, ``plain``, ``difference``), ``points``, and ``interval``

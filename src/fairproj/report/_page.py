@@ -8,7 +8,13 @@ from importlib.resources import files
 from typing import Any
 
 from fairproj.report import _charts
-from fairproj.report._content import Content, finite, printable
+from fairproj.report._content import (
+    Content,
+    extreme_rows,
+    finite,
+    printable,
+    with_gaps_first,
+)
 from fairproj.report._words import not_shown
 
 _TEMPLATES = {"fairproj report": "page.html", "fairproj alternatives": "alternatives.html"}
@@ -24,6 +30,8 @@ _VERDICTS = {
 def html(content: Content) -> str:
     """A page that needs no other file."""
     content = printable(finite(content))
+    if content["format"] == "fairproj report":
+        content = with_gaps_first(content, _charts.MOST_PLOTS)
     template = _environment().get_template(_TEMPLATES[content["format"]])
     page: str = template.render(content=content).lstrip()
     return page.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair cannot be saved
@@ -48,7 +56,7 @@ def _environment() -> Any:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters |= _filters()
     environment.globals |= {"charts": _charts, "verdicts": _VERDICTS, "by_rate": _by_rate}
-    environment.globals["not_shown"] = not_shown
+    environment.globals |= {"not_shown": not_shown, "extreme_rows": extreme_rows}
     environment.globals |= {"css": _text("page.css"), "js": _text("page.js")}
     return environment
 

@@ -6,6 +6,7 @@ Pages, Markdown and model cards are rendered from this content alone, never from
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,7 @@ from fairproj.constraints import RATES, STATISTICS, Statistic, find_statistic
 from fairproj.data.cells import CellCounts
 from fairproj.data.checks import check_aligned, percent, plain_labels
 from fairproj.data.types import Codes
+from fairproj.engines.base import TIE
 from fairproj.estimators.price import measure_on_rows
 from fairproj.inference import FairnessReport
 from fairproj.inference.report import (
@@ -423,6 +425,7 @@ def summarize_counts(
         "data": _data(counts, group_names, positive, source),
         "scores": _scores(counts),
         "constant": _is_constant(counts),
+        "chance": _chance(counts),
         **_tables(report),
         "proxies": proxies_content(source.findings),
         "frontier": frontier,
@@ -518,10 +521,32 @@ def _is_constant(counts: CellCounts) -> bool:
     return bool(size.all() and not says_both(correct / size.sum(), size / size.sum()))
 
 
+def _chance(counts: CellCounts) -> Content | None:
+    """Both rates of the positive prediction, where they do not tell the labels apart.
+
+    They do if the true positive rate is above the false positive rate by two standard errors.
+    """
+    size, correct = counts.size.sum(axis=0), counts.correct.sum(axis=0)
+    if not size.all():
+        return None
+    right = correct / size
+    informedness = right.sum() - 1
+    error = math.sqrt(float((right * (1 - right) / size).sum()))
+    if informedness > 2 * error + TIE:
+        return None
+    return {
+        "true_positive_rate": float(right[1]),
+        "false_positive_rate": float(1 - right[0]),
+        "reversed": bool(informedness < -2 * error - TIE),
+    }
+
+
 def _verdict(content: Content) -> str:
     """``met``, ``not met``, ``undecided`` (the interval holds the target) or ``no target``.
 
-    ``not useful`` of predictions that are nearly all the same.
+    ``not useful`` of predictions that are nearly all the same; and, where the gap is not above the
+    target, of predictions that point the wrong way, or meet the target without telling the labels
+    apart.
     """
     limit = content["target"]["max_gap"]
     if limit is None:
@@ -531,9 +556,12 @@ def _verdict(content: Content) -> str:
     if content["data"]["seen"]:
         return "undecided"
     gap = _words.target_gap(content)
-    if gap["high"] <= limit:
-        return "met"
-    return "not met" if gap["low"] > limit else "undecided"
+    if gap["low"] > limit:
+        return "not met"
+    met, chance = gap["high"] <= limit, content["chance"]
+    if chance and (met or chance["reversed"]):
+        return "not useful"
+    return "met" if met else "undecided"
 
 
 def _data(counts: CellCounts, names: list[str], positive: str, source: Source) -> Content:

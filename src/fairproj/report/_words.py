@@ -78,8 +78,26 @@ def target_gap(content: Content) -> Content:
 
 def sentences(content: Content) -> list[str]:
     """The summary, for a reader who knows no statistics."""
-    constant = [_CONSTANT] if content["constant"] else []
-    return [_accuracy(content), *constant, *target_sentences(content)]
+    return [_accuracy(content), *_of_no_use(content), *target_sentences(content)]
+
+
+def _of_no_use(content: Content) -> list[str]:
+    """What is said of predictions that do not tell the labels apart."""
+    if content["constant"]:
+        return [_CONSTANT]
+    if (chance := content["chance"]) is None:
+        return []
+    positive = content["data"]["positive_label"]
+    rates = (
+        f"{percent(chance['true_positive_rate'])} of the rows with the label '{positive}' get the "
+        f"prediction '{positive}', and {percent(chance['false_positive_rate'])} of the others do"
+    )
+    if chance["reversed"]:
+        return [
+            f"The predictions point the wrong way: {rates}. Check which label the predictions, or "
+            "high scores, stand for, and which one counts as positive."
+        ]
+    return [f"On these rows the predictions tell the labels no better than chance: {rates}."]
 
 
 def target_sentences(content: Content) -> list[str]:

@@ -42,7 +42,7 @@ from fairproj.selection.fits import (
 )
 from fairproj.selection.frontier import undominated
 from fairproj.selection.splits import make_cells, split_rows
-from fairproj.selection.workers import delayed, start
+from fairproj.selection.workers import delayed, run_calls
 
 # Of the default grid: the targets as shares of the plain model's gap on the training rows.
 TARGET_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.05)
@@ -429,7 +429,7 @@ def _measure_all(
 def _until_interrupted(work: Any, calls: Any) -> Iterator[dict[int, dict[str, Any]]]:
     """What batches have measured, up to an interrupt here or in one of them."""
     try:
-        for measured, interrupted in start(work, calls):
+        for measured, interrupted in run_calls(work, calls):
             yield measured
             if interrupted:
                 return

@@ -34,7 +34,7 @@ from fairproj.selection.fits import (
     list_values,
     make_splits,
 )
-from fairproj.selection.workers import delayed, start
+from fairproj.selection.workers import delayed, run_calls
 
 SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
 _LOWER_IS_BETTER = ("log_loss",)
@@ -282,7 +282,7 @@ def _fit_folds(
         for batch in batches
     )
     try:
-        for measured, interrupted in start(work, calls):
+        for measured, interrupted in run_calls(work, calls):
             yield measured
             if interrupted:
                 return

@@ -46,7 +46,7 @@ from fairproj.selection.fits import (
     quiet,
 )
 from fairproj.selection.splits import check_parts, hold_out_rows
-from fairproj.selection.workers import delayed, start
+from fairproj.selection.workers import delayed, run_calls
 
 # Values to try by default: of a parameter named max_gap in multiples of the target, and of epsilon.
 _TIMES_MAX_GAP = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
@@ -366,7 +366,7 @@ class GapSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: 
         folds = []
         total = len(values) * len(splits)
         with time_bar("candidates", total, 0, show=self.verbose) as advance:
-            for fold in start(work, calls):
+            for fold in run_calls(work, calls):
                 folds.append(fold)
                 advance(len(fold))
         return folds
