@@ -32,7 +32,6 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-# Pages that a command writes; a section lists them once they exist.
 exclude_patterns = ["_build", "reproduction/*.md", "readings/*.md", "gallery/**/*.py"]
 templates_path = ["_templates"]
 
@@ -105,16 +104,6 @@ def _block(translator, node):
     raise SkipNode
 
 
-def _list_written_pages(app, docname, source):
-    """Replace the line ``%written PAGE ...`` of a toctree by those of the pages that exist."""
-    for line in source[0].splitlines():
-        if line.startswith("%written "):
-            names = line.removeprefix("%written ").split()
-            folder = (HERE / docname).parent
-            found = [name for name in names if (folder / f"{name}.md").exists()]
-            source[0] = source[0].replace(line, "\n".join(found))
-
-
 def _hide_signature(app, what, name, value, options, signature, returns):
     """Protocols and enums are not called."""
     if what == "class" and (getattr(value, "_is_protocol", False) or issubclass(value, Enum)):
@@ -140,8 +129,7 @@ def _link_by_last_name(app, env, node, contnode):
 
 
 def setup(app):
-    """Register the renderer of formulas, the list of written pages, and how names are linked."""
+    """Register the renderer of formulas, and how names are linked."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
-    app.connect("source-read", _list_written_pages)
     app.connect("autodoc-process-signature", _hide_signature)
     app.connect("missing-reference", _link_by_last_name)

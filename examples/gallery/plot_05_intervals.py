@@ -51,6 +51,7 @@ for at, gap in enumerate(found):
 ax.axhline(0.05, color="black", linestyle="--", label="target, 0.05")
 ax.set_xticks(range(len(sizes)), [f"{size:,}" for size in sizes])
 ax.set(xlabel="rows in the audit", ylabel="gap of the true positive rates", ylim=(0, 0.32))
+ax.margins(x=0.08)
 ax.set_title("95 % intervals of one model's gap, with the women they rest on")
 ax.legend()
 plt.show()

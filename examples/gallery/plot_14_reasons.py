@@ -6,6 +6,8 @@ Reasons for a decision
 picture compares why two people got different decisions from a model with a bounded gap.
 """
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -35,7 +37,7 @@ for panel, person, part in zip(panels, people, parts[:, :-1], strict=True):
     largest = np.argsort(np.abs(part))[-8:]
     colors = np.where(part[largest] > 0, "tab:blue", "tab:orange")
     panel.barh(range(8), part[largest], color=colors)
-    values = [str(X.iloc[person][name])[:22] for name in names[largest]]
+    values = [textwrap.shorten(str(X.iloc[person][name]), 30) for name in names[largest]]
     panel.set_yticks(range(8), [f"{n} = {v}" for n, v in zip(names[largest], values, strict=True)])
     panel.axvline(0, color="black", linewidth=0.8)
     decision, chance = model.predict(X.iloc[[person]])[0], model.predict_proba(X.iloc[[person]])
