@@ -25,6 +25,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairproj.data.checks import percent
 from fairproj.experiments._tables import markdown
 from fairproj.io.atomic import write_text
 from fairproj.io.versions import versions
@@ -143,7 +144,7 @@ def figures(trained: dict[str, Any], audited: dict[str, Any]) -> dict[str, Any]:
         "rounds kept": trained["rounds"],
         "accuracy": scores["accuracy"],
         "ROC AUC": scores["ROC AUC"],
-        "ROC AUC, plain": price["auc"] if price else None,
+        "ROC AUC, plain": price["auc"] if price else "-",
         "recall": sum(row["estimate"] * row["n"] for row in rates) / positives,
         "gap": gap["estimate"],
         "interval": f"{gap['low']:.3f} to {gap['high']:.3f}",
@@ -166,7 +167,7 @@ def page(frame: pd.DataFrame, runs: dict[str, Run], constant: tuple[int, str]) -
     )
     return (
         "# Rare labels\n\n`python benchmarks/rare_labels.py WHEEL`: UCI's default of credit card "
-        f"clients, cut to {len(frame):,} rows of which {frame[LABEL].mean():.1%} are defaults, "
+        f"clients, cut to {len(frame):,} rows of which {percent(frame[LABEL].mean())} are defaults, "
         f"groups by sex, equal opportunity with a gap of at most {MAX_GAP:g}. Figures are of the "
         "rows held out from training, by `fairproj audit`. Exit codes: 0 success, 3 above the gap, "
         f'4 too few rows to tell, 5 not useful.\n\n{markdown(table)}\nPredictions that are all "no '

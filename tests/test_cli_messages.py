@@ -418,6 +418,9 @@ def test_options_that_were_not_given_are_not_named(tmp_path):
     data = write(make_loans(), tmp_path / "d.csv")
     error = run("train", data, *TASK, "--rule", "mean", "-o", tmp_path / "m", code=1).stderr
     assert "--rule is for a search; add --search, or leave out --rule" in error
+    paper = ("--method", "paper", "--constraint", "selection_ratio", "-o", tmp_path / "m")
+    error = run("train", data, *TASK, *paper, code=1).stderr
+    assert "--method paper balances training weights and cannot limit a ratio" in error
     error = run("alternatives", data, *TASK, "--reference", "x", code=1).stderr
     assert "--reference 'x' is not a group; the groups are 'f', 'm'" in error
 

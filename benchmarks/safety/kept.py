@@ -47,6 +47,11 @@ def page(path: Path, part: Any, command: str) -> str:
     table = [[part.COLUMN, "files", *part.MEANING.values(), "failures"], *rows]
     seeds = sorted({line["case"]["seed"] for line in lines})
     seconds = sum(result["seconds"] for result in results)
+    of_version: Counter[str] = Counter()
+    for result in results:
+        files = sum(sum(ends.values()) for ends in result["counts"].values())
+        of_version[result["version"]] += files
+    versions = ", ".join(f"{n:,} with fairproj {one}" for one, n in sorted(of_version.items()))
     failures = [
         f"- {failure['kind']}: {failure['end']} (`{command} --replay "
         f"{line['case']['seed']}:{failure['index']}`)"
@@ -55,7 +60,8 @@ def page(path: Path, part: Any, command: str) -> str:
     ]
     words = (
         f"`{command}`: {whole.total():,} files in {seconds:,.0f} s, "
-        f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}. {part.WORDS}"
+        f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))}; {versions}. "
+        f"{part.WORDS}"
     )
     table_text = markdown([*table, _row("all", whole, part.MEANING)])
     more = ["Failures:\n\n" + "\n".join(failures) + "\n"] if failures else []

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fairproj.cli._record import Target
+from fairproj.constraints import find_statistic
 from fairproj.io.tables import is_pattern
 
 FIT = "Training"  # a group of options in the help
@@ -155,6 +156,11 @@ def check_several(targets: list[Target], method: Method, search: bool) -> None:
     if len(targets) > 1 and (search or method is Method.paper):
         raise ValueError(
             "several --constraint are for --method fairboost without --search; give one of them"
+        )
+    if method is Method.paper and find_statistic(targets[0].metric).kind == "ratio":
+        raise ValueError(
+            "--method paper balances training weights and cannot limit a ratio; use --constraint "
+            "demographic_parity, or leave out --method paper"
         )
 
 

@@ -49,7 +49,7 @@ def outcome(
         cures = "with rare labels add --class-weight balanced or --selection-rate, else allow a "
         cures += "larger --max-gap"
         if not isinstance(certificate, GapCertificate):
-            cures = "leave out --method paper; with rare labels add --class-weight balanced then"
+            cures = "leave out --method paper, and with rare labels add --class-weight balanced"
         return NOT_USEFUL, (
             "the model is not useful: on the rows held out from training it says nearly the same "
             f"to everyone; {cures}"

@@ -137,8 +137,8 @@ def decision(model: Any, metric: str | None = None) -> list[str]:
 
 
 _CONSTANT = (
-    "Every row, or nearly every row, gets the same prediction: that alone makes the gaps small, "
-    "and the model is not useful."
+    "Every row, or nearly every row, gets the same prediction: for that reason alone the "
+    "differences between groups are small, and the model is not useful."
 )
 _NOT_USEFUL = (
     "The model is not useful, whatever its gap: on the {rows} it says the same to nearly everyone, "
