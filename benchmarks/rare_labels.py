@@ -168,9 +168,10 @@ def page(frame: pd.DataFrame, runs: dict[str, Run], constant: tuple[int, str]) -
     return (
         "# Rare labels\n\n`python benchmarks/rare_labels.py WHEEL`: UCI's default of credit card "
         f"clients, cut to {len(frame):,} rows of which {percent(frame[LABEL].mean())} are "
-        f"defaults, groups by sex, equal opportunity with a gap of at most {MAX_GAP:g}. Figures are of the "
-        "rows held out from training, by `fairproj audit`. Exit codes: 0 success, 3 above the gap, "
-        f'4 too few rows to tell, 5 not useful.\n\n{markdown(table)}\nPredictions that are all "no '
+        f"defaults, groups by sex, equal opportunity with a gap of at most {MAX_GAP:g}. Figures "
+        "are of the rows held out from training, by `fairproj audit`. Exit codes: 0 success, "
+        "3 above the gap, 4 too few rows to tell, 5 not useful.\n\n"
+        f'{markdown(table)}\nPredictions that are all "no '
         f'default", given to `fairproj audit --predictions`: exit code {constant[0]}, verdict '
         f'"{constant[1]}".\n\nWhat `train` warned of:\n\n{said}\n\nPython {versions()["python"]}, '
         f"LightGBM {versions()['lightgbm']}.\n"
