@@ -174,3 +174,51 @@ def test_a_signal_to_the_group_prints_no_traceback_of_workers(folder, number):
     assert len(errors.splitlines()) <= 1, errors
     wait_until(lambda: not any(map(is_running, workers)), 20)
     assert sorted(os.listdir(folder)) == ["compas.csv"]
+
+
+SWALLOWED = """
+import time
+import fairproj.cli
+from fairproj.__main__ import main
+
+def app():
+    print("started", flush=True)
+    try:
+        time.sleep(60)
+    except BaseException:
+        print("swallowed", flush=True)
+    time.sleep(60)
+
+fairproj.cli.app = app
+main()
+"""
+CLEANING = """
+import time
+import fairproj.cli
+from fairproj.__main__ import main
+
+def app():
+    print("started", flush=True)
+    try:
+        time.sleep(60)
+    finally:
+        for _ in range(8):
+            time.sleep(0.1)
+        print("cleaned", flush=True)
+
+fairproj.cli.app = app
+main()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
+@pytest.mark.parametrize(("code", "said"), [(SWALLOWED, "swallowed"), (CLEANING, "cleaned")])
+def test_a_signal_whose_exception_is_swallowed_ends_the_command(folder, code, said):
+    """As callbacks from C do; a clean-up that takes longer than the timer is not interrupted."""
+    process = start(folder, code=code)
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert output == f"{said}\n"
+    assert errors == ""

@@ -34,6 +34,7 @@ SIGNALS = {"SIGKILL": 0.5, "SIGTERM": 0.25, "SIGHUP": 0.25}
 USUAL_CODES = (0, 3, 4, 5)
 _BATCH = 20  # kills that are kept together
 _PATIENCE = 60.0  # seconds
+_SOON = 0.2  # seconds in which a command may end by itself after a signal
 
 
 def run(path: Path, page: Path, arguments: Any) -> int:
@@ -128,7 +129,7 @@ def _end(fork: Fork, number: signal.Signals) -> list[str]:
         os.kill(fork.process, signal.SIGKILL)
         fork.finish()
         ended.append(HANGS)
-    elif fork.ended is not None and fork.ended < sent and fork.code in USUAL_CODES:
+    elif fork.ended is not None and fork.ended < sent + _SOON and fork.code in USUAL_CODES:
         return [FINISHED]
     elif fork.code != (-number if number == signal.SIGKILL else 128 + number):
         ended.append(CODE)

@@ -41,6 +41,7 @@ def main() -> None:
                 worker.terminate()
         sys.exit(128 + _received[0])
     finally:
+        _stop_timer()
         if files := sys.modules.get("fairproj.io.atomic"):
             files.remove_partial_files()
         # Nor need the collection at the exit look at them: the system takes the memory back anyway.
@@ -61,13 +62,36 @@ def _exit_on_signals() -> None:
 
 def _ignore_signals() -> None:
     """Let no other signal interrupt the clean-up."""
+    _stop_timer()
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
 def _exit(number: int, _: FrameType | None) -> NoReturn:
     _received.append(number)
+    if _TIMER:
+        signal.signal(signal.SIGALRM, _exit_again)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
     sys.exit(128 + number)
+
+
+_TIMER = hasattr(signal, "setitimer")  # Windows has none
+_AGAIN_SECONDS = 0.2
+
+
+def _exit_again(_number: int, _: FrameType | None) -> None:
+    """Leave if the first exception went no further, as from a callback that C code makes."""
+    handled = sys.exc_info()[1]
+    while handled is not None:
+        if isinstance(handled, SystemExit):
+            return  # it is on its way, and clean-up must not be interrupted
+        handled = handled.__context__
+    sys.exit(128 + _received[0])
+
+
+def _stop_timer() -> None:
+    if _TIMER:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 if __name__ == "__main__":
