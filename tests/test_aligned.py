@@ -196,3 +196,27 @@ def test_labels_and_groups_are_compared_where_features_have_other_labels(rows):
     small().fit(X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="the indexes of y and sensitive_features have labels in"):
         small().fit(X, y, sensitive_features=groups.sample(frac=1, random_state=0))
+
+
+def test_a_default_index_beside_labels_that_it_lacks_says_nothing(rows):
+    """As after ``reset_index``, or where fairlearn passes labels on."""
+    X, y, _ = rows
+    kept = np.random.default_rng(0).permutation(1000)[:500]
+    check_aligned(X=X.iloc[kept], y=y.iloc[kept].reset_index(drop=True))
+    with pytest.raises(ValueError, match=REFUSED):  # here the labels of y are its own
+        check_aligned(X=X.iloc[kept].reset_index(drop=True), y=y.iloc[kept])
+    with pytest.raises(ValueError, match=REFUSED):
+        check_aligned(X=X.iloc[np.random.default_rng(0).permutation(1000)], y=y)
+    with pytest.raises(ValueError, match=REFUSED):
+        check_aligned(X=X.iloc[kept], y=y.iloc[kept[::-1]])
+
+
+@pytest.mark.filterwarnings("ignore:Setting a value on a Series")  # by fairlearn
+def test_reductions_of_fairlearn_take_rows_of_a_split(rows):
+    pytest.importorskip("fairlearn")
+    from fairlearn.reductions import DemographicParity, GridSearch
+
+    X, y, groups = (each.iloc[np.random.default_rng(0).permutation(1000)[:500]] for each in rows)
+    search = GridSearch(FairBoostClassifier(None, n_estimators=2), DemographicParity(), grid_size=2)
+    search.fit(X, (y == y.max()).astype(int), sensitive_features=groups)
+    assert search.predict(X).shape == (500,)

@@ -504,7 +504,7 @@ def test_a_score_beyond_the_tolerance_is_said():
     score = pd.Series({"difference_low": -0.03, "difference_high": -0.02})
     assert comparison._side(score, 0.01) == "more than the tolerance of 0.01 below"
     assert comparison._side(score, 0.025).startswith("which does not tell whether")
-    assert comparison._side(score, 0.03) == "within the tolerance of 0.03"
+    assert comparison._side(score, 0.03) == "not more than the tolerance of 0.03 below"
 
 
 # The difference between two gaps

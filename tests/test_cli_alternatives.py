@@ -64,7 +64,7 @@ def test_the_last_rows_by_time_are_the_test_rows(tmp_path, few_targets):
     assert f"The 252 test rows are the rows from {cut} on, by applied" in written
     assert "applied_on" not in load(tmp_path / "m").feature_names_in_
     audited = run_json("audit", tmp_path / "m", data)
-    assert audited["data"]["which"] == f"the rows from {cut} on"
+    assert audited["data"]["which"] == f"the rows from {cut} on, by applied_on"
     assert audited["data"]["rows"] == 252
 
 

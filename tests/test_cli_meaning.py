@@ -8,7 +8,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from commands import run, run_json
-from fairproj import FairProjClassifier, load
+from fairproj import FairBoostClassifier, FairProjClassifier, load
 
 ASKED = ["--label", "y", "--sensitive", "sex", "--drop", "id", "--rounds", "6"]
 
@@ -291,3 +291,62 @@ def test_a_gap_above_the_target_stays_so_whatever_the_predictions_tell(tmp_path)
     frame.to_csv(tmp_path / "p.csv", index=False)
     asked = ("--label", "y", "--sensitive", "sex", "--max-gap", 0.2, "--predictions", "said")
     assert "is not met" in words(run("audit", tmp_path / "p.csv", *asked, code=3).stdout)
+
+
+@pytest.fixture(scope="module")
+def from_python(tmp_path_factory):
+    """A model trained and saved in Python, whose positive label comes first, and its test rows."""
+    folder = tmp_path_factory.mktemp("python")
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": random.normal(size=3000), "sex": random.choice(["f", "m"], 3000)})
+    frame["y"] = np.where(frame["x"] + random.normal(size=3000) > 0, "no", "yes")
+    train, test = frame[:2000], frame[2000:]
+    model = FairBoostClassifier(
+        "equal_opportunity", 0.07, n_estimators=20, pos_label="no", baseline=True, random_state=0
+    )
+    model.fit(train[["x"]], train["y"], sensitive_features=train["sex"])
+    model.save(folder / "m.fairproj")
+    test.assign(other=random.choice(["a", "b"], 1000)).to_csv(folder / "d.csv", index=False)
+    return folder
+
+
+def test_a_model_from_python_is_judged_by_its_own_limit(from_python):
+    asked = ("audit", from_python / "m.fairproj", from_python / "d.csv", "--label", "y")
+    found = run_json(*asked, "--sensitive", "sex")
+    assert found["target"] == {**found["target"], "metric": "equal_opportunity", "max_gap": 0.07}
+    assert found["verdict"] != "no target"
+    for other in (["--sensitive", "other"], ["--sensitive", "sex", "--positive", "yes"]):
+        assert run_json(*asked, *other)["target"]["max_gap"] is None
+    for metric in ("demographic_parity", "equalized_odds"):
+        found = run_json(*asked, "--sensitive", "sex", "--metric", metric)
+        assert (found["target"]["max_gap"], len(found["targets"])) == (None, 1)
+
+
+def test_both_tables_of_a_report_have_the_same_scores(from_python):
+    """Bins of the calibration error start at the other end for the other label."""
+    asked = ("--label", "y", "--sensitive", "sex", "-o", from_python / "r.json")
+    run("report", from_python / "m.fairproj", from_python / "d.csv", *asked)
+    content = json.loads((from_python / "r.json").read_text("utf-8"))
+    shown = {row["name"]: row["value"] for row in content["scores"]}
+    price = {row["name"]: row["model"] for row in content["price"]["scores"]}
+    assert price["calibration error"] == pytest.approx(shown["calibration error"])
+    worst = "calibration error, worst group"
+    assert price[worst] == pytest.approx(shown[worst])
+    assert price["ROC AUC"] == pytest.approx(shown["ROC AUC"])
+    assert price["log loss"] == pytest.approx(shown["log loss"])
+
+
+def test_reports_say_where_training_missed_its_limit_and_what_chose_the_threshold(tmp_path):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": random.choice(["f", "m"], 3000), "x": random.normal(size=3000)})
+    shift = np.where(frame["sex"] == "m", 1.5, -1.5)
+    frame["y"] = np.where(frame["x"] + shift + random.normal(size=3000) > 0, "yes", "no")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    asked = ("--label", "y", "--sensitive", "sex", "--use-sensitive", "--rounds", 2)
+    more = ("--constraint", "demographic_parity", "--max-gap", 0.01, "--selection-rate", 0.5)
+    run("train", tmp_path / "d.csv", *asked, *more, "-o", tmp_path / "m", code=3)
+    content = run_json("audit", tmp_path / "m", tmp_path / "d.csv")
+    assert any("Training did not reach its limit: on the" in one for one in content["summary"])
+    asked = dict(content["asked"])
+    assert asked["Threshold chosen for"] == "a selection rate of 0.5"
+    assert "selection rate 0.5" in words(run("info", tmp_path / "m").stdout)

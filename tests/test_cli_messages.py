@@ -442,3 +442,15 @@ def test_a_model_that_says_the_same_to_new_people_is_not_useful(tmp_path):
     output = run("train", data, *asked, "--rounds", "5", "-o", tmp_path / "m", code=5).stderr
     assert "the model is not useful: on the rows held out from training it says nearly" in output
     assert "leave out --method paper" in output
+
+
+def test_frontiers_decide_where_asked(tmp_path):
+    data = write(make_loans(), tmp_path / "d.csv")
+    few = ("--rounds", "5", "--folds", "2", "--values", "0.1,0.3")
+    for point in (("--selection-rate", "0.2"), ("--class-weight", "balanced")):
+        found = run_json("frontier", data, *TASK, *few, *point)
+        assert {one["series"] for one in found["points"]} == {"FairBoost"}
+    plain = run_json("frontier", data, *TASK, *few)
+    assert len({one["series"] for one in plain["points"]}) == 2
+    share = run_json("frontier", data, *TASK, *few, "--selection-rate", "0.2")["points"]
+    assert max(one["score"] for one in share) < min(one["score"] for one in plain["points"])

@@ -341,7 +341,7 @@ def test_the_last_rows_are_held_out(tmp_path, frame, form, data):
     assert held_out["gaps"][1]["estimate"] == pytest.approx(gap)
     audit = run_json("audit", path, file)
     assert audit["rates"] == held_out["rates"]
-    assert audit["data"]["which"] == f"the rows from {which} on"
+    assert audit["data"]["which"] == f"the rows from {which} on, by day"
     assert audit["data"]["rows"] == len(test)
     assert audit["data"]["seen"] is False
 

@@ -745,3 +745,14 @@ def test_race_and_sex_on_adult():
     )
     assert gap["n_smallest"] == rates["n"].min() < 30
     assert any(name.startswith("Female, Other (") for name in report.too_small)
+
+
+def test_many_numbers_as_groups_should_be_cut_into_ranges():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(900, 2))
+    age = random.integers(20, 60, 900)
+    model = FairBoostClassifier(n_estimators=3, max_gap=0.9)
+    with pytest.warns(UserWarning, match=r"cut the numbers into ranges, as with fairproj\.data"):
+        model.fit(X, X[:, 0] > 0, sensitive_features=age)
+    with pytest.warns(UserWarning, match="consider merging groups"):
+        model.fit(X, X[:, 0] > 0, sensitive_features=[f"age {each}" for each in age])

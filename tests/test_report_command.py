@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("credit")
     make_credit().to_csv(folder / "credit.csv", index=False)
     asked = ["--label", "repaid", "--sensitive", "sex", "--drop", "customer"]
-    asked += ["--max-gap", "0.1", "--rounds", "15"]
+    asked += ["--max-gap", "0.02", "--rounds", "15"]
     run("train", folder / "credit.csv", *asked, "-o", folder / "credit.fairproj")
     return folder
 

@@ -49,7 +49,7 @@ def content():
     X, X_new, y, y_new, groups, groups_new = fair_train_test_split(
         data.data, data.target, data.sensitive_features, random_state=0
     )
-    model = FairBoostClassifier(max_gap=0.1, n_estimators=12, baseline=True, random_state=0)
+    model = FairBoostClassifier(max_gap=0.02, n_estimators=12, baseline=True, random_state=0)
     model.fit(X, y, sensitive_features=groups)
     frontiers = [
         fairness_frontier(

@@ -125,8 +125,7 @@ def with_multipliers(model, flipped, multipliers):
         (
             1,
             (1.0, 0.0, -1.0, 0.0),
-            "1 of 2 combinations of group and label; the record does not tell which of "
-            "female/{positive}; male/{negative}",
+            "1 of these 2 combinations of group and label: female/{positive}; male/{negative}",
         ),
         (3, (1.0, 0.0, -1.0, 0.0), "3 of the combinations of group and label"),
     ],

@@ -182,8 +182,8 @@ import fairproj.cli
 from fairproj.__main__ import main
 
 def app():
-    print("started", flush=True)
     try:
+        print("started", flush=True)
         time.sleep(60)
     except BaseException:
         print("swallowed", flush=True)
@@ -198,8 +198,8 @@ import fairproj.cli
 from fairproj.__main__ import main
 
 def app():
-    print("started", flush=True)
     try:
+        print("started", flush=True)
         time.sleep(60)
     finally:
         for _ in range(8):

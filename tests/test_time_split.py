@@ -39,7 +39,7 @@ def cut(values, fraction=0.25):
 def test_times_of_many_kinds(values, start):
     found = cut(values)
     assert found.start == start
-    assert found.which == f"the rows from {start} on"
+    assert found.which == f"the rows from {start} on, by {found.column}"
     expected = np.arange(len(values)) >= 0.75 * len(values)
     np.testing.assert_array_equal(found.mask(pd.Series(values)), expected)
     as_text = pd.Series(values).astype(str)  # as a CSV file has them

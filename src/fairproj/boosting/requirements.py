@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from fairproj.data.types import Array
 from fairproj.data.user_warning import warn_user
 
 FEW_ROWS = 20  # a rate over fewer rows than this draws a warning
+_MANY_NUMBERS = 12  # groups that are numbers; more are rather a measure, such as an age
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,17 @@ def warn_of_few_rows(requirements: Requirements, cells: Cells) -> None:
         for g in np.flatnonzero(rows < FEW_ROWS)
     ]
     if few:
+        advice = "consider merging groups"
+        if len(cells.group_names) > _MANY_NUMBERS and all(map(_is_number, cells.group_names)):
+            advice = "cut the numbers into ranges, as with fairproj.data.cut_ranges"
         warn_user(
             f"some groups have fewer than {FEW_ROWS} watched rows ({'; '.join(few[:6])}), too "
-            "few to say much about their rates; consider merging groups"
+            f"few to say much about their rates; {advice}"
         )
+
+
+def _is_number(name: str) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d*)?", name) is not None
 
 
 def fewest_rows(requirements: Requirements, cells: Cells) -> int:

@@ -28,7 +28,13 @@ from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._show import NOT_MET, UNDECIDED
 from fairproj.cli._split import check_sides_of_rows, find_cut, position_bytes
 from fairproj.cli._task import Task, parse_sensitive
-from fairproj.cli._train_options import ClassWeightOption, Rounds, check_share, plain_value
+from fairproj.cli._train_options import (
+    ClassWeightOption,
+    Rounds,
+    SelectionRate,
+    Threshold,
+    plain_value,
+)
 from fairproj.data.checks import check_groups, listing
 from fairproj.data.time_split import TimeCut
 from fairproj.io.tables import DataFile
@@ -43,7 +49,7 @@ _CODES = {
     SearchOutcome.UNCERTAIN: UNDECIDED,
     SearchOutcome.SCORE_UNCERTAIN: UNDECIDED,
 }
-_SEARCH, _POINT = "Search", "Where models decide"
+_SEARCH = "Search"
 
 
 class Scoring(Enum):
@@ -100,24 +106,8 @@ def alternatives(
             rich_help_panel=_SEARCH,
         ),
     ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            help="Predict the positive label where its probability exceeds this; by default 0.5.",
-            callback=check_share,
-            metavar="SHARE",
-            rich_help_panel=_POINT,
-        ),
-    ] = None,
-    selection_rate: Annotated[
-        float | None,
-        typer.Option(
-            help="The share of the rows to predict positive.",
-            callback=check_share,
-            metavar="SHARE",
-            rich_help_panel=_POINT,
-        ),
-    ] = None,
+    threshold: Threshold = None,
+    selection_rate: SelectionRate = None,
     class_weight: ClassWeightOption = None,
     rounds: Rounds = 100,
     jobs: Jobs = -1,
@@ -218,7 +208,7 @@ def _source(rows: Rows, task: Task, cut: TimeCut | None) -> Source:
         "Groups by": " and ".join(task.sensitive),
         "Features": ", ".join(rows.kinds),
     }
-    which = "" if cut is None else f"{cut.which}, by {cut.column}"
+    which = "" if cut is None else cut.which
     return Source(rows.file.path.name, which, None, rows.sha256, command_line(), more)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -28,12 +29,13 @@ from fairproj.cli._model_rows import (
     summarize_tally,
     translate_labels,
 )
-from fairproj.cli._record import TrainingRecord, read_record
+from fairproj.cli._record import Target, TrainingRecord, read_record
 from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._show import exit_code, show_audit
 from fairproj.cli._streams import check_names, checksum, find_keys
 from fairproj.cli._tally import Tally
 from fairproj.cli._task import DATA_GROUP, Positive, Task, parse_sensitive
+from fairproj.constraints import find_statistic
 from fairproj.data.ranges import range_names
 from fairproj.inference import GapsBy
 from fairproj.io.atomic import atomic_path
@@ -42,6 +44,7 @@ from fairproj.io.records import to_dict
 from fairproj.io.table_types import NUMBERS
 from fairproj.io.tables import DataFiles
 from fairproj.report import Source
+from fairproj.report._training import group_names
 from fairproj.report._words import how_intervals_hold, not_shown
 from fairproj.report.plots import gaps_by_size, plot_gaps_by
 
@@ -266,6 +269,7 @@ class Audited:
     counted: Tally | None = None
     record: TrainingRecord | None = None
     as_trained: bool = False
+    targets: Sequence[Target] = ()
     counted_by: CountsBy | None = None
 
     @property
@@ -275,16 +279,17 @@ class Audited:
 
     @property
     def target(self) -> float | None:
-        if self.record is None or not self.as_trained:
-            return None
-        return self.record.max_gap(self.metric)
+        """The largest gap that training allowed, if it was for these groups and this label."""
+        return next((one.max_gap for one in self.targets if one.metric == self.metric), None)
 
     @property
     def other_targets(self) -> dict[str, float]:
         """Those of a model that was trained for several gaps."""
-        if self.record is None or not self.as_trained:
-            return {}
-        return self.record.other_targets(self.metric)
+        return {
+            one.metric: one.max_gap
+            for one in self.targets
+            if one.metric != self.metric and one.max_gap is not None
+        }
 
     def source(self, command: str, more: dict[str, str] | None = None) -> Source:
         """Where the rows and the model come from."""
@@ -477,19 +482,40 @@ def _read_model(
     rows = ModelRows.open(model, features, data, task, positive, new_groups=new_groups)
     sha256 = checksum(data)
     name = files[0].name
+    if metric is None and (limits := _limits(model)):
+        metric = limits[0].metric
     audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC, name, task)
     if by is not None:
         column = ByColumn.parse(by, data, task, [])
         counted_by = CountsBy(column, rows.coder.groups)
         audited = replace(audited, counted_by=counted_by)
+    same_label = rows.positive == model_positive(model)
     if record is None:
-        return audited
+        limits = _limits(model)
+        same_groups = {*group_names(model)} >= {*rows.coder.groups.names}
+        looked_at = any(limit.metric == audited.metric for limit in limits)
+        applies = same_label and same_groups and looked_at
+        return replace(audited, targets=limits if applies else ())
+    as_trained = same_label and record.matches(audited.metric, task)
     return replace(
         audited,
         choice=unseen_rows(rows.keys, sha256, record, rows.types),
         record=record,
-        as_trained=record.matches(audited.metric, task) and rows.positive == model_positive(model),
+        as_trained=as_trained,
+        targets=record.targets if as_trained else (),
     )
+
+
+def _limits(model: Any) -> list[Target]:
+    """What a model from Python was asked to limit; none for gaps without a name of their own."""
+    if not hasattr(model, "max_gap") or model.constraints is None:
+        return []
+    several = isinstance(model.constraints, list | tuple)
+    names = list(model.constraints) if several else [model.constraints]
+    if not all(isinstance(name, str) for name in names):
+        return []
+    gaps = np.broadcast_to(np.asarray(model.max_gap, dtype=float), (len(names),)).tolist()
+    return [Target(find_statistic(name).name, gap) for name, gap in zip(names, gaps, strict=True)]
 
 
 def _find_groups(

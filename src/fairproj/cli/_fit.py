@@ -166,7 +166,7 @@ def _train_large(paths: list[Path], plan: Plan, cluster: OnCluster | None) -> Re
         return Result(model, record, None)
     rows = ModelRows.open(model, list(large.kinds), large.data, task)
     tally = rows.count(choice, verbose=verbose)
-    price = tally.price(model.classes_.tolist().index(large.positive))
+    price = tally.price()
     if price is not None:
         model.price_ = price
     source_of_rows = Source(file.name, choice.which, False)

@@ -18,6 +18,14 @@ from fairproj.cli._console import print_json, print_line, show_table
 from fairproj.cli._files import DataPath, check_outputs
 from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._task import Task, parse_sensitive
+from fairproj.cli._train_options import (
+    FIT,
+    ClassWeightOption,
+    Rounds,
+    SelectionRate,
+    Threshold,
+    plain_value,
+)
 from fairproj.constraints import find_statistic
 from fairproj.io.atomic import atomic_path, write_text
 from fairproj.io.figures import matplotlib
@@ -51,10 +59,17 @@ def frontier(
     drop: _task.Drop = None,
     use_sensitive: _task.UseSensitive = False,
     missing_groups: _task.MissingGroupsOption = _task.MissingGroups.error,
-    rounds: Annotated[int, typer.Option(help="Maximum number of boosting rounds.", min=1)] = 100,
+    threshold: Threshold = None,
+    selection_rate: SelectionRate = None,
+    class_weight: ClassWeightOption = None,
+    rounds: Rounds = 100,
     depth: Annotated[
         int | None,
-        typer.Option(help="Depth of the trees; by default any, or 1 for the paper.", min=1),
+        typer.Option(
+            help="Depth of the trees; by default any, or 1 for the paper.",
+            min=1,
+            rich_help_panel=FIT,
+        ),
     ] = None,
     jobs: Jobs = -1,
     force: Force = False,
@@ -65,7 +80,8 @@ def frontier(
     fairproj frontier adult.csv --label income --sensitive sex -o frontier.png
 
     Both methods are fitted along a range of targets, with cross-validation; for the selection
-    ratio, which the paper's cannot bound, FairBoost alone.
+    ratio, which the paper's cannot bound, and with --threshold, --selection-rate and
+    --class-weight, which it does not have, FairBoost alone.
     """
     check_outputs([output], force=force, inputs=[data])
     if output is not None and output.suffix.lower() not in (".png", ".svg", ".csv"):
@@ -75,9 +91,15 @@ def frontier(
     task = Task(label, names, positive, drop, use_sensitive, ranges, missing_groups=missing_groups)
     rows = read_rows(data, task, timed=False)
     check_groups_of_training(data, task, rows.groups, rows.y == rows.positive)
+    point: dict[str, Any] = {
+        "threshold": threshold,
+        "selection_rate": selection_rate,
+        "class_weight": plain_value(class_weight),
+    }
+    point = {name: value for name, value in point.items() if value is not None}
     estimators = [
-        estimator(metric, n_estimators=rounds, max_depth=depth, pos_label=rows.positive)
-        for estimator in methods_for(metric)
+        estimator(metric, n_estimators=rounds, max_depth=depth, pos_label=rows.positive, **point)
+        for estimator in ([FairBoostClassifier] if point else methods_for(metric))
     ]
     frontiers = fit_frontiers(estimators, rows, numbers, folds, jobs, verbose=not as_json)
     content = frontier_content(frontiers, metric)
@@ -157,7 +179,8 @@ def _show(content: dict[str, Any]) -> None:
     if not all(point["useful"] for point in content["points"]):
         print_line(
             "Models that are not useful say the same to nearly everyone, or are no better than "
-            "chance; they are on no frontier."
+            "chance; they are on no frontier. With rare labels add --class-weight balanced or "
+            "--selection-rate."
         )
 
 

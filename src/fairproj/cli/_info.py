@@ -60,6 +60,11 @@ def _rows(model: Any) -> list[list[Any]]:
         ["target", _target(record)],
         [slack, _bound(getattr(model, slack), record)],
         ["class weight", _list(parameters.get("class_weight") or "none")],
+        *(
+            [name.replace("_", " "), f"{parameters[name]:g}"]
+            for name in ("selection_rate", "max_false_positive_rate", "max_false_negative_rate")
+            if parameters.get(name) is not None
+        ),
         *(["decision", sentence] for sentence in decision(model)),
         ["trained on", record.data.name if record else _UNKNOWN],
         ["checksum of the data", f"SHA-256 {record.data.sha256}" if record else _UNKNOWN],

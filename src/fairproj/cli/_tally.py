@@ -109,7 +109,7 @@ class Tally:
     def evidence(self, model: Any, positive: Any) -> Evidence:
         """What was measured of a model, for a report."""
         scored, comparison = self.scored(), None
-        price = self.price(model.classes_.tolist().index(positive))
+        price = self.price()
         if price is not None:
             only = self._only_model, self._only_plain
             comparison = Comparison(price, self.counts(plain=True), *only)
@@ -136,24 +136,15 @@ class Tally:
             return ""
         return sampled_words(len(scored.actual), scored.sampled_from)
 
-    def price(self, positive_class: int) -> Price | None:
-        """What the constraint cost; the positive label is that of the first or second class."""
+    def price(self) -> Price | None:
+        """What the constraint cost."""
         if not self.with_plain or not self.has_both_labels:
             return None
         codes, actual, *probabilities = self.sample.columns()
         scores = [
             make_scores(
-                self.counts(plain=bool(at)).accuracy,
-                actual == bool(positive_class),
-                _both(probability, positive_class),
-                codes,
+                self.counts(plain=bool(at)).accuracy, actual.astype(bool), probability, codes
             )
             for at, probability in enumerate(probabilities)
         ]
         return Price("test rows", self.n_rows, *scores)
-
-
-def _both(probability: Array, positive_class: int) -> Array:
-    """Probabilities of both classes, from those of the positive one."""
-    pair = [1 - probability, probability]
-    return np.column_stack(pair if positive_class else pair[::-1])

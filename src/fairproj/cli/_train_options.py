@@ -12,7 +12,7 @@ from fairproj.cli._record import Target
 from fairproj.constraints import find_statistic
 from fairproj.io.tables import is_pattern
 
-FIT = "Training"  # a group of options in the help
+FIT, POINT = "Training", "Where models decide"  # groups of options in the help
 _ERROR_RATES = ("max_false_positive_rate", "max_false_negative_rate")
 
 
@@ -49,6 +49,30 @@ class ClassWeight(Enum):
     balanced = "balanced"
 
 
+def check_share(share: float | None) -> float | None:
+    if share is not None and not 0 < share < 1:
+        raise typer.BadParameter(f"{share:g} must lie between 0 and 1")
+    return share
+
+
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        help="Predict the positive label where its probability exceeds this; by default 0.5.",
+        callback=check_share,
+        metavar="SHARE",
+        rich_help_panel=POINT,
+    ),
+]
+SelectionRate = Annotated[
+    float | None,
+    typer.Option(
+        help="The share of the rows to predict positive.",
+        callback=check_share,
+        metavar="SHARE",
+        rich_help_panel=POINT,
+    ),
+]
 ClassWeightOption = Annotated[
     ClassWeight | None,
     typer.Option(
@@ -63,12 +87,6 @@ Rounds = Annotated[
 
 class Margin(Enum):
     one_se = "one_se"
-
-
-def check_share(share: float | None) -> float | None:
-    if share is not None and not 0 < share < 1:
-        raise typer.BadParameter(f"{share:g} must lie between 0 and 1")
-    return share
 
 
 def check_fraction(text: str) -> str:

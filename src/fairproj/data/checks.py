@@ -350,7 +350,9 @@ def check_aligned(**arguments: Any) -> None:
     """Refuse pandas objects whose indexes have labels in common, but not in the same rows.
 
     Rows correspond by position, as in scikit-learn. Labels in another order say that the rows do
-    not. Indexes without a common label say nothing, and other objects have no index.
+    not. Indexes without a common label say nothing, and other objects have no index. Nor does a
+    default index after one with labels that it does not have, as that of y after ``reset_index``
+    beside the X of a split.
     """
     indexes = {
         name: each.index
@@ -359,6 +361,8 @@ def check_aligned(**arguments: Any) -> None:
     }
     for (first, index), (name, other) in combinations(indexes.items(), 2):
         if len(other) != len(index) or index.equals(other) or not other.isin(index).any():
+            continue
+        if _is_default(other) and not index.isin(other).all():
             continue
         pairs = enumerate(zip(index, other, strict=True))
         row = next((row for row, labels in pairs if labels[0] != labels[1]), None)
@@ -369,6 +373,10 @@ def check_aligned(**arguments: Any) -> None:
                 f"{name}); align them, as in {name}.loc[{first}.index], or pass "
                 f"{name}.to_numpy() if their rows correspond by position"
             )
+
+
+def _is_default(index: pd.Index) -> bool:
+    return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
 def check_lengths(X: Any, y: Any) -> None:

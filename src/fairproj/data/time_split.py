@@ -43,7 +43,7 @@ class TimeCut:
     @property
     def which(self) -> str:
         """What to call the rows."""
-        return f"the rows from {self.start} on"
+        return f"the rows from {self.start} on, by {self.column}"
 
     def mask(self, values: pd.Series) -> NDArray[np.bool_]:
         """Which of the rows are held out, from their times."""

@@ -105,24 +105,35 @@ def measure_on_rows(model: Any, X: Any, y: Any, sensitive_features: Any) -> Pric
 def _scores(model: BoostedClassifier, rows: Sample) -> Scores:
     labels, probabilities = model.predict_matrix(rows.X)
     accuracy = float(np.average(labels == rows.labels, weights=rows.weight))
-    return make_scores(accuracy, rows.y > 0, probabilities, rows.groups.codes, rows.weight)
+    classes = model.classes_.tolist()
+    at = len(classes) - 1 if model.pos_label is None else classes.index(model.pos_label)
+    return make_scores(
+        accuracy,
+        (rows.y > 0) == bool(at),
+        probabilities[:, at],
+        rows.groups.codes,
+        rows.weight,
+    )
 
 
 def make_scores(
     accuracy: float,
     positive: NDArray[np.bool_],
-    probabilities: Array,
+    probability: Array,
     groups: Codes,
     weight: Array | None = None,
 ) -> Scores:
-    """The scores of rows whose label may be the second class, with probabilities of both."""
+    """The scores of rows whose label may be positive, with the probability that it is.
+
+    The bins of the calibration errors depend on which label that is.
+    """
     errors = calibration_error(
-        positive.astype(int), probabilities[:, 1], sensitive_features=groups, sample_weight=weight
+        positive.astype(int), probability, sensitive_features=groups, sample_weight=weight
     )["ece"]
     return Scores(
         accuracy=accuracy,
-        auc=float(roc_auc_score(positive, probabilities[:, 1], sample_weight=weight)),
-        log_loss=float(log_loss(positive, probabilities, sample_weight=weight)),
+        auc=float(roc_auc_score(positive, probability, sample_weight=weight)),
+        log_loss=float(log_loss(positive, probability, sample_weight=weight)),
         calibration_error=float(errors.iloc[0]),
         group_calibration_error=float(errors.iloc[1:].max()),
     )

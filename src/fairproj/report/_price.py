@@ -87,7 +87,8 @@ def comparison_content(
         plain = balanced_accuracy(compared.plain)
         row = {"name": name, "model": model, "plain": plain, "difference": model - plain}
         price["scores"].insert(1, row)
-    if useful and not content["data"]["seen"]:
+    same = measured.model == measured.plain
+    if useful and not content["data"]["seen"] and not same:
         price["interval"] = _interval(compared, content["confidence"])
     return price
 
@@ -188,7 +189,10 @@ def _sentence(price: Price, plain: str) -> str:
     cost = price.accuracy_points
     size = points(abs(cost) / 100)
     if price.model == price.plain:
-        return f"The constraint changed nothing, as {plain} is the same model: {both}.{auc}"
+        return (
+            "The constraint changed nothing: with it and without it, the model labels "
+            f"{percent(price.model.accuracy)} correctly, and its ROC AUC is {price.model.auc:z.3f}."
+        )
     if size == points(0.0):
         return f"The constraint cost no accuracy: {both}.{auc}"
     if cost < 0:

@@ -655,6 +655,7 @@ def _training_rows(model: Any, source: Source) -> list[list[str]]:
         decided = [
             ["Loss", f"{model.loss}, {model.tree_step.replace('_', ' ')} steps"],
             ["Decision threshold", _words.threshold(model)],
+            *_chosen_point(model),
             ["Useful on those rows", "yes" if model.certificate_.useful else "no"],
         ]
     return [
@@ -665,6 +666,19 @@ def _training_rows(model: Any, source: Source) -> list[list[str]]:
         ["Weak learner", _learner(model)],
         *decided,
     ]
+
+
+def _chosen_point(model: Any) -> list[list[str]]:
+    """What the threshold was chosen for, and how errors were weighted."""
+    names = ("selection_rate", "max_false_positive_rate", "max_false_negative_rate")
+    rows = [
+        ["Threshold chosen for", f"a {name.removeprefix('max_').replace('_', ' ')} of {bound}"]
+        for name in names
+        if (value := getattr(model, name)) is not None
+        for bound in [f"at most {value:g}" if name.startswith("max_") else f"{value:g}"]
+    ]
+    weights = error_weights(model)
+    return rows + ([["Errors weighted by label", weights]] if weights else [])
 
 
 def _learner(model: Any) -> str:

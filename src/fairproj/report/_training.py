@@ -60,8 +60,8 @@ def opposite_labels(model: Any) -> str:
         which = f"{' and '.join(cells)} (group/label)"
     else:
         which = (
-            f"{certificate.flipped} of {len(cells)} combinations of group and label; the record "
-            f"does not tell which of {'; '.join(cells)}"
+            f"{certificate.flipped} of these {len(cells)} combinations of group and label: "
+            f"{'; '.join(cells)}"
         )
     return (
         f"To close the gap, training learned from the opposite label for {which}. "
@@ -70,10 +70,15 @@ def opposite_labels(model: Any) -> str:
     )
 
 
+def group_names(model: Any) -> list[str]:
+    """The groups of training, as reports name them."""
+    return Groups(np.zeros(0, dtype=np.intp), list(model.group_values_)).names
+
+
 def _penalized_cells(model: Any) -> list[str]:
     """Cells whose correct predictions cost something because of a multiplier."""
     requirements, history = limited_gaps(model), model.history_
-    groups = Groups(np.zeros(0, dtype=np.intp), list(model.group_values_)).names
+    groups = group_names(model)
     multipliers = np.array(history[history.n_kept - 1].observed.multipliers)
     if not requirements or len(multipliers) != len(groups) * len(requirements):
         return []

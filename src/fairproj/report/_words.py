@@ -133,6 +133,12 @@ def decision(model: Any, metric: str | None = None) -> list[str]:
     texts = [f"The model predicts {threshold(model)}{limited}"]
     if not certificate.useful:
         texts.append(_NOT_USEFUL.format(rows=watched(certificate)))
+    elif certificate.event and not certificate.within:
+        texts.append(
+            f"Training did not reach its limit: on the {watched(certificate)} the gap in "
+            f"{named(certificate.event)} was {points(certificate.gap)}, {side(certificate)} "
+            f"{points(certificate.max_gap)}."
+        )
     return texts
 
 

@@ -468,8 +468,8 @@ def _side(score: Mapping[str, float], tolerance: float) -> str:
         return f"more than {allowed} below"
     if score["difference_low"] < -tolerance:
         return f"which does not tell whether the loss is within {allowed}: the rows are too few"
-    return f"within {allowed}"
+    return f"not more than {allowed} below"
 
 
 def _range(row: Any, name: str) -> str:
-    return f"{row[f'{name}_low']:.3f} to {row[f'{name}_high']:.3f}"
+    return f"{row[f'{name}_low']:z.3f} to {row[f'{name}_high']:z.3f}"
