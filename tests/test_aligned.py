@@ -211,7 +211,7 @@ def test_a_default_index_beside_labels_that_it_lacks_says_nothing(rows):
         check_aligned(X=X.iloc[kept], y=y.iloc[kept[::-1]])
 
 
-@pytest.mark.filterwarnings("ignore:Setting a value on a Series")  # by fairlearn
+@pytest.mark.filterwarnings("ignore:Setting a")  # by fairlearn
 def test_reductions_of_fairlearn_take_rows_of_a_split(rows):
     pytest.importorskip("fairlearn")
     from fairlearn.reductions import DemographicParity, GridSearch
