@@ -222,3 +222,15 @@ def test_a_signal_whose_exception_is_swallowed_ends_the_command(folder, code, sa
     assert process.returncode == 128 + signal.SIGTERM, errors
     assert output == f"{said}\n"
     assert errors == ""
+
+
+def test_commands_read_files_without_the_signal_handlers_of_pyarrow(monkeypatch):
+    """They lose a signal now and then: `benchmarks/safety kills` found it."""
+    import pyarrow
+
+    from fairproj.cli._app import load_command
+
+    said = []
+    monkeypatch.setattr(pyarrow, "enable_signal_handlers", said.append)
+    load_command.__wrapped__("train")
+    assert said == [False]
