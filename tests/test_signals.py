@@ -171,7 +171,8 @@ def test_a_signal_to_the_group_prints_no_traceback_of_workers(folder, number):
     os.killpg(process.pid, number)
     errors = process.communicate(timeout=30)[1]
     assert process.returncode == (130 if number == signal.SIGINT else 128 + number), errors
-    assert len(errors.splitlines()) <= 1, errors
+    assert "Traceback" not in errors
+    assert len(errors.splitlines()) <= 2, errors  # a worker may stop, and loky say so
     wait_until(lambda: not any(map(is_running, workers)), 20)
     assert sorted(os.listdir(folder)) == ["compas.csv"]
 
