@@ -205,5 +205,11 @@ def write_page(path: Path, page: Path) -> int:
         "`old file` if one of them is old. `--jobs 2` starts worker processes.\n\n"
         + markdown([head, *rows])
     )
-    write_text(page, text)
+    found = [
+        f"- `{name}`: {fault}, {ends[fault]:,} of {ends['killed']:,}\n"
+        for name, ends in counts.items()
+        for fault in FAULTS
+        if ends[fault]
+    ]
+    write_text(page, text + ("\nFaults:\n\n" + "".join(found) if found else ""))
     return sum(ends[fault] for ends in counts.values() for fault in FAULTS)
