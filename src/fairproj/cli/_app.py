@@ -82,8 +82,8 @@ def load_command(name: str) -> Any:
         function = getattr(import_module(f"fairproj.cli._{name}"), name)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    # While pyarrow reads a CSV file it has signal handlers of its own, which lose one SIGTERM in
-    # some hundred. Without them, a signal waits until the file or the chunk is read.
+    # While pyarrow reads a CSV file it has signal handlers of its own, which lose a SIGTERM now
+    # and then. Without them, a signal waits until the file or the chunk is read.
     if arrow := sys.modules.get("pyarrow"):
         arrow.enable_signal_handlers(False)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

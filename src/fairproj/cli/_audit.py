@@ -29,7 +29,7 @@ from fairproj.cli._model_rows import (
     summarize_tally,
     translate_labels,
 )
-from fairproj.cli._record import Target, TrainingRecord, read_record
+from fairproj.cli._record import Target, TrainingRecord, other_targets, read_record
 from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._show import exit_code, show_audit
 from fairproj.cli._streams import check_names, checksum, find_keys
@@ -285,11 +285,7 @@ class Audited:
     @property
     def other_targets(self) -> dict[str, float]:
         """Those of a model that was trained for several gaps."""
-        return {
-            one.metric: one.max_gap
-            for one in self.targets
-            if one.metric != self.metric and one.max_gap is not None
-        }
+        return other_targets(self.targets, self.metric)
 
     def source(self, command: str, more: dict[str, str] | None = None) -> Source:
         """Where the rows and the model come from."""
@@ -482,7 +478,8 @@ def _read_model(
     rows = ModelRows.open(model, features, data, task, positive, new_groups=new_groups)
     sha256 = checksum(data)
     name = files[0].name
-    if metric is None and (limits := _limits(model)):
+    limits = _limits(model)  # of a model from Python; a record has set the metric already
+    if metric is None and limits:
         metric = limits[0].metric
     audited = Audited(rows, data, sha256, rows.positive, metric or _DEFAULT_METRIC, name, task)
     if by is not None:
@@ -491,7 +488,6 @@ def _read_model(
         audited = replace(audited, counted_by=counted_by)
     same_label = rows.positive == model_positive(model)
     if record is None:
-        limits = _limits(model)
         same_groups = {*group_names(model)} >= {*rows.coder.groups.names}
         looked_at = any(limit.metric == audited.metric for limit in limits)
         applies = same_label and same_groups and looked_at

@@ -25,6 +25,7 @@ from fairproj.cli._record import (
     SearchRecord,
     Target,
     TrainingRecord,
+    other_targets,
 )
 from fairproj.cli._rows import Rows, read_rows
 from fairproj.cli._split import check_sides_of_rows, find_cut, split_by_time, split_rows
@@ -294,7 +295,7 @@ def _target_options(record: TrainingRecord) -> dict[str, Any]:
     return {
         "metric": target.metric,
         "max_gap": target.max_gap,
-        "other_targets": record.other_targets(target.metric),
+        "other_targets": other_targets(record.targets, target.metric),
         "confidence": 0.95,
         "frontier": None,
     }

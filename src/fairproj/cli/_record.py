@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,6 +166,15 @@ class Target:
         _check(0 <= (self.max_gap or 0) <= 1, "max_gap must lie between 0 and 1")
 
 
+def other_targets(targets: Sequence[Target], metric: str) -> dict[str, float]:
+    """The limits of the other gaps that were constrained."""
+    return {
+        target.metric: target.max_gap
+        for target in targets
+        if target.metric != metric and target.max_gap is not None
+    }
+
+
 @dataclass(frozen=True)
 class Confirmation:
     """The exact test of the finished model on rows that were kept for it alone.
@@ -253,18 +263,6 @@ class TrainingRecord:
         same_groups &= task.ranges == self.task.ranges
         known = any(target.metric == metric for target in self.targets)
         return known and same_groups and task.label == self.task.label
-
-    def max_gap(self, metric: str) -> float | None:
-        """The target for a gap, if there was one."""
-        return next((one.max_gap for one in self.targets if one.metric == metric), None)
-
-    def other_targets(self, metric: str) -> dict[str, float]:
-        """The targets for the other gaps that were constrained."""
-        return {
-            target.metric: target.max_gap
-            for target in self.targets
-            if target.metric != metric and target.max_gap is not None
-        }
 
     def is_data(self, sha256: str) -> bool:
         """Whether a checksum is that of the data that the model was trained from."""

@@ -36,12 +36,12 @@ from fairproj.cli._train_options import (
     check_numbers,
     check_scoring,
     check_several,
-    check_share,
     check_together,
     check_weights_and_time,
     new_file,
     pair_targets,
     plain_value,
+    share_option,
 )
 from fairproj.cli._train_show import cost_warning, outcome, show_result
 from fairproj.io.tables import DataFiles
@@ -52,12 +52,6 @@ _MAX_GAP = 0.05
 _EPSILON = 0.1
 _GOAL, _POINT, _SEARCH = "Target", "Where the model decides", "Search"
 _LARGE = "Large data"
-
-
-def _share_option(help_text: str) -> Any:
-    return typer.Option(
-        help=help_text, callback=check_share, metavar="SHARE", rich_help_panel=_POINT
-    )
 
 
 @report_errors
@@ -130,21 +124,22 @@ def train(
     ] = None,
     threshold: Annotated[
         float | None,
-        _share_option(
+        share_option(
             "Predict the positive label where its probability exceeds this; by default 0.5. The "
-            "gap is bounded there and nowhere else."
+            "gap is bounded there and nowhere else.",
+            _POINT,
         ),
     ] = None,
     selection_rate: Annotated[
-        float | None, _share_option("The share of the rows to predict positive.")
+        float | None, share_option("The share of the rows to predict positive.", _POINT)
     ] = None,
     max_false_positive_rate: Annotated[
         float | None,
-        _share_option("Predict positive as often as this limit, over all groups, allows."),
+        share_option("Predict positive as often as this limit, over all groups, allows.", _POINT),
     ] = None,
     max_false_negative_rate: Annotated[
         float | None,
-        _share_option("Predict negative as often as this limit, over all groups, allows."),
+        share_option("Predict negative as often as this limit, over all groups, allows.", _POINT),
     ] = None,
     loss: Annotated[
         Loss | None,

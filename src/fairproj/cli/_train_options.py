@@ -55,23 +55,18 @@ def check_share(share: float | None) -> float | None:
     return share
 
 
+def share_option(text: str, group: str) -> Any:
+    return typer.Option(help=text, callback=check_share, metavar="SHARE", rich_help_panel=group)
+
+
 Threshold = Annotated[
     float | None,
-    typer.Option(
-        help="Predict the positive label where its probability exceeds this; by default 0.5.",
-        callback=check_share,
-        metavar="SHARE",
-        rich_help_panel=POINT,
+    share_option(
+        "Predict the positive label where its probability exceeds this; by default 0.5.", POINT
     ),
 ]
 SelectionRate = Annotated[
-    float | None,
-    typer.Option(
-        help="The share of the rows to predict positive.",
-        callback=check_share,
-        metavar="SHARE",
-        rich_help_panel=POINT,
-    ),
+    float | None, share_option("The share of the rows to predict positive.", POINT)
 ]
 ClassWeightOption = Annotated[
     ClassWeight | None,
